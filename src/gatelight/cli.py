@@ -1,0 +1,91 @@
+"""The command ``gatelight``: parses, dispatches, and turns errors into one line."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import os
+import re
+import sys
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from gatelight import __version__
+from gatelight.commands import data, info, inspect, reproduce, train
+
+COMMANDS = (train, inspect, data, reproduce, info)
+
+_EXAMPLES = """\
+examples:
+  gatelight train                              train on digits, no data needed
+  gatelight train mnist --size S --out runs/a  train the paper's MNIST network
+  gatelight inspect runs/a                     what the gates have become
+  gatelight data list                          which data sets are there
+"""
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line and suggests the option that was meant."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        kwargs = {"formatter_class": argparse.RawDescriptionHelpFormatter, "allow_abbrev": False, **kwargs}
+        super().__init__(*args, **kwargs)
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: error: {message} (see {self.prog} --help)\n")
+
+    def suggestion(self, unknown: str) -> str:
+        """The known option nearest to an unknown one, as a hint."""
+        options = [o for action in self._actions for o in action.option_strings]
+        near = difflib.get_close_matches(unknown.split("=")[0], options, 1)
+        return f"; did you mean {near[0]}?" if near else ""
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """The parser with all commands."""
+    parser = _Parser(
+        prog="gatelight",
+        description="Train light differentiable logic gate networks and turn them into circuits.",
+        epilog=_EXAMPLES,
+    )
+    parser.add_argument("--version", action="version", version=f"gatelight {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for module in COMMANDS:
+        module.add_parsers(commands)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; the exit code is 0, 1 for a failure of the machine, 2 for bad input, 130 for Ctrl-C."""
+    parser = make_parser()
+    args, unknown = parser.parse_known_args(argv)
+    chosen: _Parser = args.parser
+    if unknown:
+        chosen.error(f"unknown argument {unknown[0]}{chosen.suggestion(unknown[0])}")
+    try:
+        return int(args.run(args) or 0)
+    except ValueError as error:
+        return _fail(2, str(error))
+    except ModuleNotFoundError as error:
+        extra = "tensorboard" if error.name == "tensorboard" else "train"
+        return _fail(2, f"this needs {error.name}, which is not installed: pip install 'gatelight[{extra}]'")
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except (OSError, MemoryError) as error:
+        return _fail(1, str(error) or type(error).__name__)
+    except RuntimeError as error:
+        if not re.search("out of memory|can't allocate memory", str(error)):
+            raise
+        return _fail(1, "out of memory; try a smaller --batch, or --accumulate to split it")
+    except KeyboardInterrupt:
+        return _fail(130, "interrupted")
+
+
+def _fail(code: int, message: str) -> int:
+    sys.stderr.write(f"gatelight: error: {' '.join(message.split())}\n")
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

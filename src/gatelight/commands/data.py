@@ -1,0 +1,45 @@
+"""``gatelight data list``, ``get`` and ``check``."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+_TEXT = """\
+Data sets live in --data FOLDER, in $GATELIGHT_DATA, or in the user's cache folder, as the official files.
+
+Data of one's own is a path in place of a name:
+  mine.npz   x_train, y_train, x_test, y_test (or x, y): uint8 images or numbers in [0, 1], labels 0..classes-1
+  mine.csv   a header, one row for each sample, the label in the last column or in one called label
+
+examples:
+  gatelight data list
+  gatelight data get mnist --data ~/data
+  gatelight data check
+"""
+
+
+def add_parsers(commands: Any) -> None:
+    """Add this family's parsers."""
+    data = commands.add_parser("data", help="list, get and check data sets", description=_TEXT)
+    data.set_defaults(run=run_data, parser=data)
+    data.add_argument("action", choices=("list", "get", "check"))
+    data.add_argument("names", nargs="*", metavar="NAME", help="data sets (default for list and check: all)")
+    data.add_argument("--data", type=Path, metavar="FOLDER", help="folder of the data sets")
+
+
+def run_data(args: argparse.Namespace) -> int:
+    """List, get or check; exit code 1 if a check finds damage."""
+    from gatelight import data
+    from gatelight.log import DownloadProgress, console, table
+
+    if args.action == "get":
+        if not args.names:
+            raise ValueError(f"data get needs the name of a data set: {', '.join(data.names())}")
+        for name in args.names:
+            data.get(name, args.data, progress=DownloadProgress())
+    rows = [data.check(name, args.data, deep=args.action != "list") for name in args.names or data.names()]
+    lines = [[row.name, row.state, str(row.path), row.description] for row in rows]
+    console.print(table("data sets", ["name", "state", "where", "what"], lines))
+    return 1 if any(row.state == "damaged" for row in rows) else 0

@@ -1,0 +1,50 @@
+"""``gatelight info``."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import os
+import platform
+import sys
+from typing import Any
+
+from gatelight import __version__
+
+
+def add_parsers(commands: Any) -> None:
+    """Add this family's parsers."""
+    info = commands.add_parser("info", help="versions, backends and cores: what to put in a bug report")
+    info.set_defaults(run=run_info, parser=info)
+
+
+def run_info(_args: argparse.Namespace) -> int:
+    """Print one fact a line."""
+    sys.stdout.write("".join(f"{name:<14}{value}\n" for name, value in _facts()))
+    return 0
+
+
+def _facts() -> list[tuple[str, str]]:
+    facts = [
+        ("gatelight", __version__),
+        ("python", f"{platform.python_version()} on {platform.platform()}"),
+        ("cores", f"{_usable_cores()} usable of {os.cpu_count()}"),
+    ]
+    for package in ("numpy", "safetensors", "torch", "rich", "matplotlib", "scikit-learn", "tensorboard"):
+        try:
+            facts.append((package, importlib.metadata.version(package)))
+        except importlib.metadata.PackageNotFoundError:
+            facts.append((package, "not installed"))
+    try:
+        import torch
+    except ModuleNotFoundError:
+        facts.append(("training", "needs torch: pip install 'gatelight[train]'"))
+    else:
+        gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else "none that torch can use"
+        facts += [("torch threads", str(torch.get_num_threads())), ("GPU", gpu), ("lut backend", "reference (torch)")]
+    facts.append(("data folder", os.environ.get("GATELIGHT_DATA", "user cache (GATELIGHT_DATA is not set)")))
+    return facts
+
+
+def _usable_cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,0 +1,263 @@
+"""``gatelight train``, ``eval`` and ``plot``."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import os
+import signal
+import types
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gatelight.config import TrainConfig, field_type, from_dict, read_config
+
+if TYPE_CHECKING:
+    from gatelight.data import Dataset
+    from gatelight.train import Trainer
+
+_TRAIN_EXAMPLES = """\
+examples:
+  gatelight train                                         digits, a minute or less
+  gatelight train mnist --size S --out runs/mnist
+  gatelight train cifar10 --depth-scale 4 --augment --seed 1
+  gatelight train mnist --parametrization op --init gaussian --steps 2000
+  gatelight train --resume --out runs/mnist               go on after an interruption
+  gatelight train --config runs/mnist/config.json --seed 1
+  torchrun --nproc-per-node 2 -m gatelight train mnist    data-parallel
+"""
+
+
+def add_parsers(commands: Any) -> None:
+    """Add this family's parsers."""
+    train = commands.add_parser("train", help="train a network", epilog=_TRAIN_EXAMPLES)
+    train.set_defaults(run=run_train, parser=train)
+    run = train.add_argument_group("the run")
+    run.add_argument("--out", type=Path, metavar="RUN", help="folder of the run (default: a new one in runs/)")
+    run.add_argument("--config", type=Path, metavar="FILE", help="start from a config.json; flags beat the file")
+    run.add_argument("--resume", action="store_true", help="go on with the run in --out from its last checkpoint")
+    run.add_argument("--overwrite", action="store_true", help="replace the run in --out")
+    run.add_argument("--data", type=Path, metavar="FOLDER", help="folder of the data sets (default: $GATELIGHT_DATA)")
+    run.add_argument("--device", default="auto", help="auto, cpu or cuda (default: auto)")
+    run.add_argument("--threads", type=int, metavar="N", help="CPU threads (default: all cores)")
+    run.add_argument("--tensorboard", action="store_true", help="also write TensorBoard events to the run's folder")
+    run.add_argument("--quiet", action="store_true", help="print the result alone")
+    options = train.add_argument_group("the configuration (a default in brackets is the data set's own where empty)")
+    for item in dataclasses.fields(TrainConfig):
+        _add_option(options, item)
+
+    evaluate = commands.add_parser("eval", help="soft and discretised accuracy of a run")
+    evaluate.set_defaults(run=run_eval, parser=evaluate)
+    evaluate.add_argument("model", type=Path, metavar="RUN", help="a run's folder or a checkpoint")
+    evaluate.add_argument("--which", choices=("best", "last"), default="best", help="which weights (default: best)")
+    evaluate.add_argument("--split", choices=("test", "train"), default="test", help="which split (default: test)")
+    evaluate.add_argument("--dataset", help="other data of the same shape and classes, a name or a file")
+    evaluate.add_argument("--data", type=Path, metavar="FOLDER", help="folder of the data sets")
+
+    plot = commands.add_parser("plot", help="draw the curves of one run, or compare several")
+    plot.set_defaults(run=run_plot, parser=plot)
+    plot.add_argument("runs", type=Path, nargs="+", metavar="RUN", help="folders of runs")
+    plot.add_argument("-o", "--output", type=Path, help="PNG or SVG (default: curves.png in the first run)")
+
+
+def _add_option(group: Any, item: dataclasses.Field[Any]) -> None:
+    kind = field_type(item.name)
+    text = item.metadata["help"].replace("%", "%%")
+    default = "" if item.default is None or kind is bool else f" (default: {item.default})"
+    if item.name == "dataset":
+        group.add_argument("dataset", nargs="?", default=argparse.SUPPRESS, help=text + default)
+        return
+    flag = "--" + item.name.replace("_", "-")
+    if kind is bool:
+        group.add_argument(flag, action=argparse.BooleanOptionalAction, default=argparse.SUPPRESS, help=text)
+    else:
+        metavar = {int: "N", float: "X", str: "NAME"}[kind]
+        group.add_argument(flag, type=kind, default=argparse.SUPPRESS, metavar=metavar, help=text + default)
+
+
+def run_train(args: argparse.Namespace) -> int:
+    """Train, showing progress; exit code 130 if stopped by Ctrl-C."""
+    config = _configuration(args)
+
+    import torch
+
+    from gatelight import distributed
+    from gatelight.log import TrainingProgress
+    from gatelight.run import RunFolder, next_folder
+    from gatelight.train import Trainer
+
+    device = _device(args.device)
+    if args.threads is not None:
+        if args.threads < 1:
+            raise ValueError(f"--threads must be at least 1, got {args.threads}")
+        torch.set_num_threads(args.threads)
+    out = args.out or next_folder(Path("runs"), config)
+    if not args.resume and not args.overwrite and RunFolder(out).exists:
+        raise ValueError(f"{out} already holds a run; use --resume to go on or --overwrite to replace it")
+    with distributed.process_group(device):
+        dataset = _load_dataset(config.dataset, args.data)
+        progress = TrainingProgress(args.quiet)
+        trainer = Trainer(config, dataset, out, device=device, observer=_observer(progress, out, args.tensorboard))
+        if args.resume:
+            trainer.resume()
+        else:
+            trainer.start(overwrite=args.overwrite)
+        try:
+            with _stop_on_signal() as stop:
+                done = trainer.run(stop)
+        finally:
+            progress.close()
+        _report(trainer, done)
+    return 0 if done else 130
+
+
+def _configuration(args: argparse.Namespace) -> TrainConfig:
+    """The configuration from file and flags; with --resume that of the run, from which only --steps may differ."""
+    names = [f.name for f in dataclasses.fields(TrainConfig)]
+    given = {name: getattr(args, name) for name in names if hasattr(args, name)}
+    if args.resume:
+        if args.out is None:
+            raise ValueError("--resume needs --out RUN, the folder of the run to go on with")
+        if args.overwrite or args.config:
+            raise ValueError("--resume goes on with a run as it is: not with --overwrite or --config")
+        from gatelight.run import RunFolder
+
+        config = RunFolder(args.out).config()
+        for name, value in given.items():
+            if name != "steps" and value != getattr(config, name):
+                raise ValueError(f"--resume: the run has {name} {getattr(config, name)!r}, not {value!r}")
+        return dataclasses.replace(config, **given)
+    base = read_config(args.config) if args.config else TrainConfig()
+    return from_dict(dataclasses.asdict(base) | given, "the options")
+
+
+def _load_dataset(name: str, folder: Path | None) -> Dataset:
+    from gatelight import data
+    from gatelight.log import DownloadProgress
+
+    return data.load(name, folder, progress=DownloadProgress())
+
+
+def _device(name: str) -> Any:
+    import torch
+
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        raise ValueError(f"unknown device {name!r}; expected auto, cpu or cuda") from None
+    if device.type == "cuda":
+        if not torch.cuda.is_available():
+            raise ValueError("device cuda was asked for, but torch sees no GPU")
+        if device.index is None:
+            device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
+        torch.cuda.set_device(device)
+    elif device.type != "cpu":
+        raise ValueError(f"device must be auto, cpu or cuda, got {name!r}")
+    return device
+
+
+def _observer(progress: Any, out: Path, tensorboard: bool) -> Any:
+    if not tensorboard:
+        return progress
+    from gatelight.tensorboard import TensorBoardToo
+
+    return TensorBoardToo(progress, out)
+
+
+@contextmanager
+def _stop_on_signal() -> Iterator[Any]:
+    """A function that says whether SIGINT or SIGTERM has come; a second SIGINT interrupts at once."""
+    told: list[int] = []
+
+    def note(number: int, _frame: types.FrameType | None) -> None:
+        if told:
+            raise KeyboardInterrupt
+        told.append(number)
+
+    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield lambda: bool(told)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _report(trainer: Trainer, done: bool) -> None:
+    from gatelight import distributed, plots
+    from gatelight.log import console, percent, table
+
+    folder = trainer.folder
+    result = trainer.finish() if done else {}
+    if distributed.rank() != 0:
+        return
+    rows = folder.metrics()
+    if rows:
+        plots.save(plots.curves(rows, folder.path.name), folder.file("curves.png"))
+    if not done:
+        console.print(
+            f"stopped at step {trainer.step:,} and saved; go on with: gatelight train --resume --out {folder.path}"
+        )
+        return
+    lines = [
+        [
+            which,
+            f"{result[which]['step']:,}",
+            percent(result[which]["soft_accuracy"]),
+            percent(result[which]["discrete_accuracy"]),
+        ]
+        for which in ("best", "last")
+    ]
+    console.print(table(f"test accuracy on {result['dataset']}", ["weights", "step", "soft", "discretised"], lines))
+    console.print(f"run folder: {folder.path}  (curves.png, metrics.jsonl, config.json, best.safetensors)")
+    console.print(f"next: gatelight inspect {folder.path}    what the gates have become, as table and picture")
+
+
+def run_eval(args: argparse.Namespace) -> int:
+    """Print soft and discretised accuracy."""
+    from gatelight.log import console, percent, table
+    from gatelight.metrics import accuracy
+    from gatelight.run import load_model
+    from gatelight.train import task_of
+
+    model, header = load_model(args.model, args.which)
+    dataset = _load_dataset(args.dataset or header["config"]["dataset"], args.data)
+    task = task_of(dataset)
+    if list(task.shape) != header["task"]["shape"] or task.classes != header["task"]["classes"]:
+        raise ValueError(
+            f"the network takes {tuple(header['task']['shape'])} and tells {header['task']['classes']} classes, "
+            f"but {dataset.name} has {task.shape} and {task.classes}"
+        )
+    split = dataset.test if args.split == "test" else dataset.train
+    measured = accuracy(model, split)
+    row = [
+        f"{len(split):,}",
+        percent(measured.soft),
+        percent(measured.discrete),
+        percent(measured.gap),
+        f"{measured.soft_loss:.4f}",
+    ]
+    title = f"{args.model} ({args.which}, step {header['step']:,}) on the {args.split} split of {dataset.name}"
+    console.print(table(title, ["samples", "soft", "discretised", "gap", "soft loss"], [row]))
+    return 0
+
+
+def run_plot(args: argparse.Namespace) -> int:
+    """Draw curves."""
+    from gatelight import plots
+    from gatelight.log import console
+    from gatelight.run import RunFolder
+
+    output = args.output or args.runs[0] / ("curves.png" if len(args.runs) == 1 else "comparison.png")
+    if output.suffix not in (".png", ".svg"):
+        raise ValueError(f"the picture must end in .png or .svg, got {output}")
+    for path in args.runs:
+        RunFolder(path).config()
+    runs = [(path.name, RunFolder(path).metrics()) for path in args.runs]
+    figure = plots.curves(runs[0][1], runs[0][0]) if len(runs) == 1 else plots.comparison(runs)
+    plots.save(figure, output)
+    console.print(f"wrote {output}")
+    return 0

@@ -1,0 +1,19 @@
+"""Datasets: checked arrays from official files, fetched if need be, and from a user's own files."""
+
+from gatelight.data.catalog import Status, available, check, get, load, names
+from gatelight.data.dataset import Dataset, Split, validation_split
+from gatelight.data.fetch import Progress, default_folder
+
+__all__ = [
+    "Dataset",
+    "Progress",
+    "Split",
+    "Status",
+    "available",
+    "check",
+    "default_folder",
+    "get",
+    "load",
+    "names",
+    "validation_split",
+]

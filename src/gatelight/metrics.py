@@ -1,0 +1,112 @@
+"""Measures of a network on data: accuracies, gradients, activations, and what the gates have become."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from gatelight import truthtable
+from gatelight.data.dataset import Split
+from gatelight.nn import LogicNetwork, rounded
+
+_EVAL_VALUES = 16_000_000
+_EVAL_BATCH = 1_000
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """Shares of right answers by the soft and the discretised network, and the soft network's mean loss."""
+
+    soft: float
+    discrete: float
+    soft_loss: float
+
+    @property
+    def gap(self) -> float:
+        """The discretisation gap: soft minus discretised accuracy."""
+        return self.soft - self.discrete
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Right answers and summed loss, to be added up over processes."""
+
+    samples: int
+    soft_hits: int
+    discrete_hits: int
+    loss_sum: float
+
+
+@torch.no_grad()
+def evaluate(model: LogicNetwork, split: Split) -> Counts:
+    """Count the right answers of the soft network and of the one whose gates are rounded."""
+    was_training = model.training
+    model.eval()
+    device = next(model.parameters()).device
+    widest = max(layer.out_features << (layer.arity - 1) for layer in model.logic_layers)
+    size = max(16, min(_EVAL_BATCH, _EVAL_VALUES // widest))
+    soft_hits = discrete_hits = 0
+    loss_sum = 0.0
+    for first in range(0, len(split), size):
+        x = torch.from_numpy(split.x[first : first + size]).to(device)
+        y = torch.from_numpy(split.y[first : first + size]).to(device)
+        bits = model.encode(x)
+        scores = model.scores(bits)
+        soft_hits += int((scores.argmax(1) == y).sum())
+        loss_sum += float(cross_entropy(scores, y, reduction="sum"))
+        with rounded(model):
+            discrete_hits += int((model.scores(bits).argmax(1) == y).sum())
+    model.train(was_training)
+    return Counts(len(split), soft_hits, discrete_hits, loss_sum)
+
+
+def accuracy(model: LogicNetwork, split: Split) -> Accuracy:
+    """Soft and discretised accuracy on a split."""
+    if len(split) == 0:
+        raise ValueError("cannot measure accuracy on no samples")
+    counts = evaluate(model, split)
+    return Accuracy(counts.soft_hits / len(split), counts.discrete_hits / len(split), counts.loss_sum / len(split))
+
+
+def gradient_norms(model: LogicNetwork, x: Tensor, y: Tensor) -> list[float]:
+    """The paper's gradient norm of each layer: the mean of ``|dLoss/dtheta|`` over its parameters, for one batch.
+
+    A layer without parameters has norm nan.
+    """
+    parameters = [layer.theta for layer in model.logic_layers]
+    loss = cross_entropy(model(x), y)
+    gradients = torch.autograd.grad(loss, parameters)
+    return [float(g.double().abs().mean()) for g in gradients]
+
+
+@torch.no_grad()
+def activation_histograms(model: LogicNetwork, x: Tensor, bins: int = 20) -> Tensor:
+    """Share of gate outputs in each of ``bins`` equal parts of [0, 1], for each layer, [layers, bins]."""
+    rows = [torch.histc(out.float(), bins, 0.0, 1.0) / out.numel() for out in model.activations(x)]
+    return torch.stack(rows)
+
+
+@torch.no_grad()
+def function_shares(model: LogicNetwork) -> list[dict[str, float]]:
+    """For each layer the share of gates that round to each function, by the function's name, largest first."""
+    shares = []
+    for layer in model.logic_layers:
+        codes = truthtable.pack(layer.rounded_table().to(torch.uint8).cpu().numpy())
+        values, counts = np.unique(codes, return_counts=True)
+        named = {
+            truthtable.name(truthtable.unpack(value, layer.arity)): int(count) / layer.out_features
+            for value, count in zip(values, counts, strict=True)
+        }
+        shares.append(dict(sorted(named.items(), key=lambda item: -item[1])))
+    return shares
+
+
+@torch.no_grad()
+def table_distances(model: LogicNetwork) -> list[float]:
+    """For each layer the mean distance of soft table entries from the nearer of 0 and 1 (0 rounded, 1/2 undecided)."""
+    tables = [layer.table() for layer in model.logic_layers]
+    return [float(torch.minimum(t, 1 - t).mean()) for t in tables]

@@ -1,0 +1,21 @@
+"""Choosing one of several things by name, with an error that suggests the nearest."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+def check_name(what: str, given: str, known: Iterable[str]) -> str:
+    """Return ``given`` if it is one of ``known``; raise a ValueError that suggests the nearest otherwise.
+
+    >>> check_name("estimator", "sni", ["sin", "sigmoid"])
+    Traceback (most recent call last):
+    ValueError: unknown estimator 'sni'; did you mean 'sin'? (known: sin, sigmoid)
+    """
+    options = list(known)
+    if given in options:
+        return given
+    near = difflib.get_close_matches(str(given), options, 1, cutoff=0.5)
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    raise ValueError(f"unknown {what} {given!r}{hint} (known: {', '.join(options)})")

@@ -1,0 +1,142 @@
+"""A layer of gates with fixed connections and learnable truth tables."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from gatelight import ops, parametrize, truthtable
+from gatelight.nn.wiring import wire
+
+
+def make_generator(seed: int | None) -> torch.Generator:
+    """A CPU generator from a seed, or from torch's global generator where the seed is None."""
+    if seed is None:
+        seed = int(torch.randint(0, 1 << 62, ()))
+    return torch.Generator().manual_seed(seed)
+
+
+class LogicDense(nn.Module):
+    """A dense layer of logic gates.
+
+    Gate j computes the multilinear extension of its table on its inputs; for two inputs p, q:
+    ``out_j = (1-p)(1-q) t00 + (1-p) q t01 + p (1-q) t10 + p q t11`` with ``t = parametrization(theta_j)``.
+
+    >>> layer = LogicDense(8, 4, seed=0)
+    >>> layer(torch.rand(3, 8)).shape
+    torch.Size([3, 4])
+    >>> layer
+    LogicDense(8 -> 4, arity=2, iwp: table = 1/2 + 1/2 sin(theta), init=residual, wiring=random, 16 parameters)
+
+    Args:
+        in_features: Width of the input.
+        out_features: Number of gates.
+        arity: Inputs of a gate, 1..6 (1..3 for ``op``).
+        parametrization: ``iwp`` (2**arity parameters) or ``op`` (2**(2**arity)).
+        estimator: For ``iwp``: ``sin``, ``sigmoid``, ``sigmoid-st``, ``sin-st`` or ``linear-st``.
+        init: ``residual``, ``gaussian``, ``and-or``, ``and-or-residual``, ``uniform`` or a function's name.
+        init_strength: How far the init leans to its function; None is the paper's value.
+        init_spread: Standard deviation of the init; None is the paper's value.
+        wiring: ``random``, ``unique``, or the connections themselves, int [gates, arity].
+        seed: Draws connections and parameters; None takes a seed from torch's global generator.
+        fixed: Gates that pass their first input through and have no parameters, bool [gates].
+
+    Attributes:
+        fanin: Connections, int32 [gates, arity], saved with the layer.
+        theta: Parameters, float32 [learnable gates, parameters].
+
+    Shape:
+        [batch, in_features] -> [batch, out_features], the result a transposed view of [out_features, batch].
+    """
+
+    fanin: Tensor
+    fixed: Tensor | None
+
+    def __init__(
+        self,
+        in_features: int,
+        out_features: int,
+        *,
+        arity: int = 2,
+        parametrization: str = "iwp",
+        estimator: str = "sin",
+        init: str = "residual",
+        init_strength: float | None = None,
+        init_spread: float | None = None,
+        wiring: str | Tensor = "random",
+        seed: int | None = None,
+        fixed: Tensor | None = None,
+    ) -> None:
+        super().__init__()
+        self.in_features, self.out_features = in_features, out_features
+        self.parametrization = parametrize.make(parametrization, arity, estimator)
+        self.init = init
+        self.wiring = wiring if isinstance(wiring, str) else "given"
+        self.discrete = False
+        generator = make_generator(seed)
+        self.register_buffer("fanin", self._connections(wiring, generator))
+        self.register_buffer("fixed", self._checked_mask(fixed))
+        learnable = out_features if fixed is None else int((~fixed).sum())
+        theta = self.parametrization.init(learnable, init, generator, strength=init_strength, spread=init_spread)
+        self.theta = nn.Parameter(theta)
+        self.register_load_state_dict_post_hook(_check_loaded)  # type: ignore[no-untyped-call]
+
+    @property
+    def arity(self) -> int:
+        """Inputs of a gate."""
+        return self.parametrization.arity
+
+    def table(self) -> Tensor:
+        """Soft tables, differentiable in theta, [gates, 2**arity]."""
+        return self._with_fixed(self.parametrization.table(self.theta))
+
+    @torch.no_grad()
+    def rounded_table(self) -> Tensor:
+        """Tables rounded to 0 and 1 by the parametrization's rule, [gates, 2**arity]."""
+        return self._with_fixed(self.parametrization.rounded(self.theta))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Evaluate the gates: soft, or rounded inside :func:`gatelight.nn.rounded`."""
+        if x.ndim != 2 or x.shape[1] != self.in_features:
+            raise ValueError(f"the layer takes [batch, {self.in_features}], got shape {tuple(x.shape)}")
+        return ops.lut(x, self.fanin, self.rounded_table() if self.discrete else self.table())
+
+    def affected(self, inputs: Tensor) -> Tensor:
+        """Which gates read at least one of the marked inputs: bool [in_features] -> bool [gates]."""
+        return inputs[self.fanin].any(1)
+
+    def extra_repr(self) -> str:
+        """A summary with the formula."""
+        name = "op" if self.parametrization.kind == "op" else "iwp"
+        fixed = f", {int(self.fixed.sum())} fixed" if self.fixed is not None else ""
+        return (
+            f"{self.in_features} -> {self.out_features}, arity={self.arity}, {name}: "
+            f"{self.parametrization.describe()}, init={self.init}, wiring={self.wiring}{fixed}, "
+            f"{self.theta.numel()} parameters"
+        )
+
+    def _connections(self, wiring: str | Tensor, generator: torch.Generator) -> Tensor:
+        if isinstance(wiring, str):
+            return wire(wiring, self.in_features, self.out_features, self.arity, generator)
+        if wiring.shape != (self.out_features, self.arity):
+            raise ValueError(f"wiring must be [{self.out_features}, {self.arity}], got {tuple(wiring.shape)}")
+        ops.check_fanin(wiring, self.in_features)
+        return wiring.int().contiguous()
+
+    def _checked_mask(self, fixed: Tensor | None) -> Tensor | None:
+        if fixed is not None and (fixed.shape != (self.out_features,) or fixed.dtype != torch.bool):
+            raise ValueError(f"fixed must be bool [{self.out_features}], got {fixed.dtype} {tuple(fixed.shape)}")
+        return fixed
+
+    def _with_fixed(self, table: Tensor) -> Tensor:
+        if self.fixed is None:
+            return table
+        pass_through = torch.from_numpy(truthtable.from_name("a", self.arity)).to(table)
+        full = pass_through.expand(self.out_features, -1)
+        return full.index_copy(0, (~self.fixed).nonzero().flatten(), table)
+
+
+def _check_loaded(layer: nn.Module, _incompatible: object) -> None:
+    """Connections from a file must not reach a kernel unchecked."""
+    if isinstance(layer, LogicDense):
+        ops.check_fanin(layer.fanin, layer.in_features)

@@ -1,0 +1,104 @@
+"""The paper's three regularisers: path-connected dropout, gate interventions, fixed residual connections."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from gatelight.names import check_name
+from gatelight.nn.dense import LogicDense, make_generator
+
+INTERVENTIONS = ("zero", "one", "half", "uniform", "bernoulli")
+
+
+def check_probability(what: str, value: float) -> float:
+    """Return a probability in [0, 1); raise ValueError otherwise."""
+    if not 0.0 <= value < 1.0:
+        raise ValueError(f"{what} must be in [0, 1), got {value}")
+    return float(value)
+
+
+class PathDropout(nn.Module):
+    """Drop input bits and with them every final gate that has a path from one.
+
+    For each batch every input bit is chosen with probability p; final gates path-connected to a chosen bit are
+    masked to 0, the neutral element of the group sum, so that they and all gates that feed only them get no update.
+
+    Args:
+        probability: p; a final gate behind L layers of arity n survives with about ``(1 - p) ** n**L``.
+    """
+
+    def __init__(self, probability: float) -> None:
+        super().__init__()
+        self.probability = check_probability("dropout probability", probability)
+
+    def kept(self, layers: Sequence[LogicDense]) -> Tensor:
+        """Draw a mask over the last layer's gates, bool [gates], True where a gate is kept."""
+        device = layers[0].fanin.device
+        dropped = torch.rand(layers[0].in_features, device=device) < self.probability
+        for layer in layers:
+            dropped = layer.affected(dropped)
+        return ~dropped
+
+    def extra_repr(self) -> str:
+        """The probability."""
+        return f"p={self.probability}"
+
+
+class GateIntervention(nn.Module):
+    """Replace each gate output, in training, with probability p by a value that ignores the gate's inputs.
+
+    >>> _ = torch.manual_seed(0)
+    >>> GateIntervention(0.5, "one")(torch.zeros(2, 4)).unique().tolist()
+    [0.0, 1.0]
+
+    Args:
+        probability: p, for each gate and sample.
+        value: ``zero``, ``one``, ``half``, ``uniform`` (U[0, 1]) or ``bernoulli`` (a fair coin).
+    """
+
+    def __init__(self, probability: float, value: str = "bernoulli") -> None:
+        super().__init__()
+        self.probability = check_probability("intervention probability", probability)
+        self.value = check_name("intervention", value, INTERVENTIONS)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Intervene while training; the identity in evaluation."""
+        if not self.training or self.probability == 0.0:
+            return x
+        chosen = torch.rand_like(x) < self.probability
+        if self.value == "uniform":
+            replacement = torch.rand_like(x)
+        elif self.value == "bernoulli":
+            replacement = (torch.rand_like(x) < 0.5).to(x.dtype)
+        else:
+            replacement = torch.full_like(x, {"zero": 0.0, "one": 1.0, "half": 0.5}[self.value])
+        return torch.where(chosen, replacement, x)
+
+    def extra_repr(self) -> str:
+        """Probability and value."""
+        return f"p={self.probability}, value={self.value}"
+
+
+def residual_masks(widths: Sequence[int], fraction: float, seed: int | None) -> list[Tensor]:
+    """Which gates of each layer are fixed residual connections, one bool [width] for each layer.
+
+    Layer l of L passes ``fraction * l / (L - 1)`` of its gates straight through, so the share grows linearly from
+    none in the first layer to ``fraction`` in the last. The chosen positions of a layer are among those of the
+    next, so a stream that has begun goes on to the end; position j reads gate j of the layer before.
+
+    >>> [int(m.sum()) for m in residual_masks([8, 8, 8], 0.5, seed=0)]
+    [0, 2, 4]
+    """
+    if not 0.0 <= fraction <= 1.0:
+        raise ValueError(f"residual fraction must be in [0, 1], got {fraction}")
+    order = torch.randperm(min(widths), generator=make_generator(seed))
+    masks = []
+    for depth, width in enumerate(widths):
+        share = fraction * depth / max(len(widths) - 1, 1)
+        mask = torch.zeros(width, dtype=torch.bool)
+        mask[order[: round(share * len(order))]] = True
+        masks.append(mask)
+    return masks

@@ -1,0 +1,122 @@
+"""Which inputs each gate reads: int32 [gates, arity].
+
+Both wirings use every input equally often (counts differ by at most one, so widths smaller than the input leave
+some inputs unread) and give a gate distinct inputs where there are enough of them. ``unique`` also gives no two
+gates the same set of inputs.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from gatelight import truthtable
+from gatelight.names import check_name
+
+NAMES = ("random", "unique")
+
+_MAX_REPAIRS = 10_000
+_SIDEWAYS = 0.1
+
+
+def wire(wiring: str, features: int, gates: int, arity: int, generator: torch.Generator) -> Tensor:
+    """Draw the connections of a layer, int32 [gates, arity] with values in 0..features-1.
+
+    >>> wire("unique", 3, 3, 2, torch.Generator().manual_seed(0)).sort(1).values.sort(0).values.tolist()
+    [[0, 1], [0, 2], [1, 2]]
+    """
+    check_name("wiring", wiring, NAMES)
+    truthtable.check_arity(arity)
+    if features < 1 or gates < 1:
+        raise ValueError(f"a layer needs at least one input and one gate, got {features} and {gates}")
+    sets = math.comb(features, arity)
+    if wiring == "random" or gates == 1:
+        return _balanced(features, gates, arity, generator, unique=False).int()
+    if gates > sets:
+        raise ValueError(
+            f"wiring 'unique' has only {sets} sets of {arity} out of {features} inputs for {gates} gates; use 'random'"
+        )
+    if 2 * gates <= sets:
+        return _balanced(features, gates, arity, generator, unique=True).int()
+    return _complement(features, gates, arity, generator).int()
+
+
+def _balanced(features: int, gates: int, arity: int, generator: torch.Generator, *, unique: bool) -> Tensor:
+    """Deal out permutations of the inputs, then swap inputs between gates until no gate is bad."""
+    if arity <= features < 2 * arity:
+        return _unread(features, gates, arity, generator, unique=unique)
+    rounds = -(-gates * arity // features)
+    dealt = torch.cat([torch.randperm(features, generator=generator) for _ in range(rounds)])
+    fanin = dealt[: gates * arity].view(gates, arity).clone()
+    if features < arity or gates == 1:
+        return fanin
+    # Sums of random 64-bit numbers tell sets of inputs apart, whatever the order of the inputs.
+    code = torch.randint(-(1 << 62), 1 << 62, (features,), generator=generator)
+    for _ in range(_MAX_REPAIRS):
+        bad = _repeats(fanin).nonzero().flatten()
+        repairing_sets = unique and len(bad) == 0
+        if repairing_sets:
+            sums, order = code[fanin].sum(1).sort(stable=True)
+            bad = order[1:][sums[1:] == sums[:-1]]
+        if len(bad) == 0:
+            return fanin
+        mine = bad[torch.randperm(len(bad), generator=generator)][: max(1, gates // 2)]
+        others = torch.ones(gates, dtype=torch.bool)
+        others[mine] = False
+        theirs = others.nonzero().flatten()
+        theirs = theirs[torch.randperm(len(theirs), generator=generator)[: len(mine)]]
+        mine = mine[: len(theirs)]
+        swapped = _swap_one_input(fanin[mine], fanin[theirs], generator)
+        before, after = (_repeats(a) + _repeats(b) for a, b in ((fanin[mine], fanin[theirs]), swapped))
+        better = after <= before
+        if repairing_sets:
+            fresh = ~torch.isin(code[torch.cat(swapped)].sum(1), code[fanin].sum(1)).view(2, -1)
+            lucky = torch.rand(len(mine), generator=generator) < _SIDEWAYS
+            better &= fresh.all(0) | lucky
+        fanin[mine[better]], fanin[theirs[better]] = swapped[0][better], swapped[1][better]
+    raise ValueError(f"no balanced wiring of {gates} gates with {arity} of {features} inputs found; use 'random'")
+
+
+def _repeats(rows: Tensor) -> Tensor:
+    """How many inputs of each gate are repetitions, [gates]."""
+    ordered = rows.sort(1).values
+    return (ordered[:, 1:] == ordered[:, :-1]).sum(1)
+
+
+def _swap_one_input(mine: Tensor, theirs: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """Copies of two equally long lists of gates after each pair has exchanged one input."""
+    pair = torch.arange(len(mine))
+    slot = torch.randint(0, mine.shape[1], (2, len(mine)), generator=generator)
+    mine, theirs = mine.clone(), theirs.clone()
+    kept = mine[pair, slot[0]]
+    mine[pair, slot[0]] = theirs[pair, slot[1]]
+    theirs[pair, slot[1]] = kept
+    return mine, theirs
+
+
+def _unread(features: int, gates: int, arity: int, generator: torch.Generator, *, unique: bool) -> Tensor:
+    """Gates that read more than half of the inputs: wire what they do not read."""
+    reads = torch.ones(gates, features, dtype=torch.bool)
+    if features > arity:
+        left_out = _balanced(features, gates, features - arity, generator, unique=unique)
+        reads.scatter_(1, left_out, False)
+    return _shuffled_slots(reads.nonzero()[:, 1].view(gates, arity), generator)
+
+
+def _shuffled_slots(fanin: Tensor, generator: torch.Generator) -> Tensor:
+    return fanin.gather(1, torch.rand(fanin.shape, generator=generator).argsort(1))
+
+
+def _complement(features: int, gates: int, arity: int, generator: torch.Generator) -> Tensor:
+    """All sets of inputs but a balanced few: the dense case, in which swapping would seldom succeed."""
+    sets = torch.combinations(torch.arange(features), arity)
+    left_out = len(sets) - gates
+    keep = torch.ones(len(sets), dtype=torch.bool)
+    if left_out:
+        index = {tuple(s): i for i, s in enumerate(sets.tolist())}
+        for row in wire("unique", features, left_out, arity, generator).sort(1).values.tolist():
+            keep[index[tuple(row)]] = False
+    fanin = sets[keep][torch.randperm(gates, generator=generator)]
+    return _shuffled_slots(fanin, generator)

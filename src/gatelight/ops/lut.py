@@ -1,0 +1,98 @@
+"""The one op: evaluate a layer of gates, differentiable in the inputs and in the tables.
+
+``lut_fwd`` and ``lut_bwd`` are registered with ``torch.library`` on feature-major arrays, so that
+``torch.compile`` sees one node; :func:`lut` is what people call.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gatelight import truthtable
+from gatelight.ops import reference
+
+FLOATS = (torch.float32, torch.float64, torch.bfloat16)
+
+
+def lut(x: Tensor, fanin: Tensor, table: Tensor) -> Tensor:
+    """Evaluate gates on relaxed inputs: the multilinear extension of each gate's table.
+
+    For two inputs p, q and the table (t00, t01, t10, t11):
+    ``out = (1-p)(1-q) t00 + (1-p) q t01 + p (1-q) t10 + p q t11``.
+
+    >>> x = torch.tensor([[0.5, 1.0]])
+    >>> lut(x, torch.tensor([[0, 1]], dtype=torch.int32), torch.tensor([[0.0, 0.0, 0.0, 1.0]]))
+    tensor([[0.5000]])
+
+    Args:
+        x: Inputs, [batch, features], float32, float64 or bfloat16. Fastest as a transposed view of a contiguous
+            [features, batch] array, which is what the result is.
+        fanin: The input of each gate in each slot, int32 [gates, arity], values in 0..features-1.
+        table: Tables, [gates, 2**arity].
+
+    Returns:
+        Outputs [batch, gates] in x's dtype, a transposed view of a contiguous [gates, batch] array.
+    """
+    check_operands(x, fanin, table)
+    out: Tensor = torch.ops.gatelight.lut_fwd(x.t().contiguous(), fanin, table)
+    return out.t()
+
+
+def check_operands(x: Tensor, fanin: Tensor, table: Tensor) -> None:
+    """Raise a ValueError that names what is wrong with the shapes and dtypes; values are not read."""
+    if x.ndim != 2:
+        raise ValueError(f"x must be [batch, features], got shape {tuple(x.shape)}")
+    if fanin.ndim != 2 or table.ndim != 2:
+        raise ValueError(
+            f"fanin must be [gates, arity] and table [gates, 2**arity], "
+            f"got {tuple(fanin.shape)} and {tuple(table.shape)}"
+        )
+    gates, arity = fanin.shape
+    truthtable.check_arity(arity)
+    if table.shape != (gates, 1 << arity):
+        raise ValueError(
+            f"table must be [{gates}, {1 << arity}] for fanin {tuple(fanin.shape)}, got {tuple(table.shape)}"
+        )
+    if x.dtype not in FLOATS or table.dtype not in FLOATS:
+        raise ValueError(f"x and table must be float32, float64 or bfloat16, got {x.dtype} and {table.dtype}")
+    if fanin.dtype != torch.int32:
+        raise ValueError(f"fanin must be int32, got {fanin.dtype}")
+    if not x.device == fanin.device == table.device:
+        raise ValueError(f"x, fanin and table must be on one device, got {x.device}, {fanin.device}, {table.device}")
+
+
+def check_fanin(fanin: Tensor, features: int) -> None:
+    """Raise a ValueError unless every input index is in 0..features-1 (reads the values: call it once)."""
+    if fanin.numel() and not (int(fanin.min()) >= 0 and int(fanin.max()) < features):
+        raise ValueError(f"fanin must be in 0..{features - 1}, got values in {int(fanin.min())}..{int(fanin.max())}")
+
+
+def _lut_fwd_fake(x: Tensor, fanin: Tensor, table: Tensor) -> Tensor:
+    return x.new_empty(fanin.shape[0], x.shape[1])
+
+
+def _lut_bwd_fake(grad_out: Tensor, x: Tensor, fanin: Tensor, table: Tensor) -> tuple[Tensor, Tensor]:
+    return x.new_empty(x.shape), table.new_empty(table.shape)
+
+
+def _save(ctx: Any, inputs: tuple[Tensor, Tensor, Tensor], output: Tensor) -> None:
+    ctx.save_for_backward(*inputs)
+
+
+def _backward(ctx: Any, grad_out: Tensor) -> tuple[Tensor, None, Tensor]:
+    grad_x, grad_table = torch.ops.gatelight.lut_bwd(grad_out.contiguous(), *ctx.saved_tensors)
+    return grad_x, None, grad_table
+
+
+torch.library.define("gatelight::lut_fwd", "(Tensor x, Tensor fanin, Tensor table) -> Tensor")
+torch.library.define(
+    "gatelight::lut_bwd", "(Tensor grad_out, Tensor x, Tensor fanin, Tensor table) -> (Tensor, Tensor)"
+)
+torch.library.impl("gatelight::lut_fwd", "default", reference.lut_fwd)
+torch.library.impl("gatelight::lut_bwd", "default", reference.lut_bwd)
+torch.library.register_fake("gatelight::lut_fwd", _lut_fwd_fake)
+torch.library.register_fake("gatelight::lut_bwd", _lut_bwd_fake)
+torch.library.register_autograd("gatelight::lut_fwd", _backward, setup_context=_save)

@@ -1,0 +1,92 @@
+"""The original parametrization (OP): a softmax over all functions of the gate's inputs.
+
+``table = softmax(theta) @ T`` where row i of T is the table with the paper's id i + 1. A gate of arity n has
+2**(2**n) parameters (4, 16, 256), so n is at most 3, and rounding takes the function of the largest weight.
+
+The paper's example: weights 0.4 A + 0.3 B + 0.3 OR are nearest to OR, but the largest weight is A's.
+
+>>> weights = torch.zeros(1, 16)
+>>> weights[0, [3, 5, 7]] = torch.tensor([0.4, 0.3, 0.3])
+>>> OP(arity=2).table(weights.log()).tolist()
+[[0.0, 0.6000000238418579, 0.7000000476837158, 1.0]]
+>>> OP(arity=2).rounded(weights.log()).tolist()
+[[0.0, 0.0, 1.0, 1.0]]
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from gatelight import truthtable
+from gatelight.parametrize.inits import target_tables
+
+MAX_ARITY = 3
+STRENGTH = 5.0
+
+
+@dataclass(frozen=True)
+class OP:
+    """``table = softmax(theta) @ T``; see the module's text.
+
+    Attributes:
+        arity: Inputs of a gate, 1..3.
+    """
+
+    arity: int = 2
+
+    def __post_init__(self) -> None:
+        truthtable.check_arity(self.arity)
+        if self.arity > MAX_ARITY:
+            raise ValueError(
+                f"the original parametrization needs 2**(2**arity) parameters for a gate: arity must be at most "
+                f"{MAX_ARITY}, got {self.arity}; use parametrization 'iwp'"
+            )
+
+    @property
+    def parameters(self) -> int:
+        """Parameters of a gate, 2**(2**arity)."""
+        return 1 << (1 << self.arity)
+
+    @property
+    def kind(self) -> str:
+        """The map's name for kernels."""
+        return "op"
+
+    def table(self, theta: Tensor) -> Tensor:
+        """Soft tables, [gates, 2**arity]."""
+        return torch.softmax(theta, -1) @ self._functions(theta)
+
+    def rounded(self, theta: Tensor) -> Tensor:
+        """The table of the function with the largest weight (the first of equals), [gates, 2**arity]."""
+        return self._functions(theta)[theta.argmax(-1)]
+
+    def init(
+        self,
+        gates: int,
+        init: str,
+        generator: torch.Generator,
+        *,
+        strength: float | None = None,
+        spread: float | None = None,
+    ) -> Tensor:
+        """``theta = 0`` but ``strength`` at the drawn function, plus N(0, spread) noise; gaussian: N(0, 1)."""
+        if init == "gaussian":
+            noise = torch.randn(gates, self.parameters, generator=generator)
+            return noise * (1.0 if spread is None else spread)
+        tables = target_tables(init, gates, self.arity, generator).long()
+        weights = 1 << torch.arange((1 << self.arity) - 1, -1, -1)
+        theta = torch.zeros(gates, self.parameters)
+        theta.scatter_(1, (tables * weights).sum(1, keepdim=True), STRENGTH if strength is None else strength)
+        if spread:
+            theta += torch.randn(gates, self.parameters, generator=generator) * spread
+        return theta
+
+    def describe(self) -> str:
+        """The formula, for a layer's repr."""
+        return f"table = softmax(theta) @ T[{self.parameters}, {1 << self.arity}]"
+
+    def _functions(self, like: Tensor) -> Tensor:
+        return torch.from_numpy(truthtable.all_tables(self.arity)).to(like)

@@ -1,0 +1,126 @@
+"""Pictures of runs and networks, with one style that prints well and is safe for colour-blind readers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from cycler import cycler
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from gatelight.files import replacing
+
+#: Okabe and Ito's colours.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")
+
+STYLE: dict[Any, Any] = {
+    "axes.prop_cycle": cycler(color=COLOURS),
+    "axes.grid": True,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "grid.alpha": 0.3,
+    "font.size": 9,
+    "legend.frameon": False,
+    "lines.linewidth": 1.5,
+    "svg.hashsalt": "gatelight",
+}
+
+
+def new_figure(columns: int = 1, rows: int = 1, width: float = 4.5, height: float = 3.2) -> tuple[Figure, list[Axes]]:
+    """A figure with a grid of axes, row by row."""
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(width * columns, height * rows), layout="constrained", dpi=150)
+        axes = figure.subplots(rows, columns, squeeze=False)
+    return figure, list(axes.flat)
+
+
+def save(figure: Figure, path: Path) -> None:
+    """Write a picture atomically; the ending gives the format."""
+    with replacing(path) as temporary, mpl.rc_context(STYLE):
+        figure.savefig(temporary, format=path.suffix.removeprefix("."), metadata=_METADATA.get(path.suffix))
+
+
+_METADATA: dict[str, dict[str, Any]] = {".svg": {"Date": None}, ".png": {"Software": None}}
+
+
+def curves(rows: Sequence[dict[str, Any]], title: str) -> Figure:
+    """Loss, both accuracies and the discretisation gap over steps."""
+    if not rows:
+        raise ValueError("there is nothing to plot: the run has no evaluations yet")
+    figure, (loss, accuracy) = new_figure(2)
+    steps = [row["step"] for row in rows]
+    loss.plot(steps, [row["loss"] for row in rows], label="training, soft")
+    loss.plot(steps, [row["soft_loss"] for row in rows], label=f"{rows[-1]['on']}, soft")
+    loss.set(xlabel="step", ylabel="cross-entropy [nats]")
+    loss.legend()
+    soft = 100 * np.array([row["soft_accuracy"] for row in rows])
+    discrete = 100 * np.array([row["discrete_accuracy"] for row in rows])
+    accuracy.plot(steps, soft, label="soft")
+    accuracy.plot(steps, discrete, label="discretised")
+    accuracy.fill_between(steps, soft, discrete, color=COLOURS[6], alpha=0.12, linewidth=0, label="gap")
+    accuracy.set(xlabel="step", ylabel=f"accuracy on {rows[-1]['on']} [%]")
+    accuracy.legend(loc="lower right")
+    figure.suptitle(title)
+    return figure
+
+
+def comparison(runs: Sequence[tuple[str, Sequence[dict[str, Any]]]]) -> Figure:
+    """Discretised accuracy over steps of several runs."""
+    figure, (axes,) = new_figure(width=6.0, height=4.0)
+    for name, rows in runs:
+        if not rows:
+            raise ValueError(f"there is nothing to plot: {name} has no evaluations yet")
+        accuracy = 100 * np.array([row["discrete_accuracy"] for row in rows])
+        axes.plot([row["step"] for row in rows], accuracy, label=name)
+    axes.set(xlabel="step", ylabel="discretised accuracy [%]")
+    axes.legend(loc="lower right")
+    return figure
+
+
+def inspection(
+    gradients: Sequence[float],
+    histograms: NDArray[np.float64],
+    functions: Sequence[dict[str, float]],
+    distances: Sequence[float],
+    title: str,
+) -> Figure:
+    """The measures of a network for each layer: gradients, gate outputs, functions and distance from rounding."""
+    figure, (norm, output, share, distance) = new_figure(2, 2)
+    layers = np.arange(1, len(gradients) + 1)
+    if all(g > 0 for g in gradients):
+        norm.set_yscale("log")
+    norm.plot(layers, gradients, marker="o", markersize=3)
+    norm.set(xlabel="layer", ylabel="mean |dLoss/dtheta|")
+    picture = output.imshow(
+        histograms.T, origin="lower", aspect="auto", extent=(0.5, len(layers) + 0.5, 0, 1), cmap="viridis"
+    )
+    output.grid(visible=False)
+    output.set(xlabel="layer", ylabel="gate output")
+    figure.colorbar(picture, ax=output, label="share of outputs")
+    _stack_shares(share, layers, functions)
+    distance.bar(layers, distances)
+    distance.set(xlabel="layer", ylabel="mean distance of tables from {0, 1}", ylim=(0, 0.5))
+    figure.suptitle(title)
+    return figure
+
+
+def _stack_shares(axes: Axes, layers: NDArray[np.int64], functions: Sequence[dict[str, float]], most: int = 7) -> None:
+    """Stacked bars of the commonest functions, the rest as one."""
+    total: dict[str, float] = {}
+    for layer in functions:
+        for name, value in layer.items():
+            total[name] = total.get(name, 0.0) + value
+    common = sorted(total, key=lambda name: -total[name])[:most]
+    bottom = np.zeros(len(layers))
+    for name, colour in zip(common, COLOURS, strict=False):
+        values = np.array([layer.get(name, 0.0) for layer in functions])
+        axes.bar(layers, values, bottom=bottom, label=name, color=colour)
+        bottom += values
+    axes.bar(layers, 1 - bottom, bottom=bottom, label="others", color="#BBBBBB")
+    axes.set(xlabel="layer", ylabel="share of rounded gates", ylim=(0, 1))
+    axes.legend(fontsize=6, loc="center left", bbox_to_anchor=(1, 0.5))

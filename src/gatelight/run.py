@@ -1,0 +1,136 @@
+"""A run's folder: its files, and the model they hold.
+
+config.json        the resolved configuration; ``gatelight train --config`` repeats it
+metrics.jsonl      one line for each evaluation
+best.safetensors   weights with the best discretised accuracy so far
+last.safetensors   weights and optimiser state to go on from
+result.json        accuracies on the test set
+curves.png         loss and accuracies over steps
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gatelight import checkpoint, models
+from gatelight.config import TrainConfig, from_dict, read_config
+from gatelight.files import replacing, write_text
+from gatelight.nn import LogicNetwork, Thermometer
+
+FILES = ("config.json", "metrics.jsonl", "best.safetensors", "last.safetensors", "result.json", "curves.png")
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """The folder of a run."""
+
+    path: Path
+
+    def file(self, name: str) -> Path:
+        """The path of one of the run's files."""
+        return self.path / name
+
+    @property
+    def exists(self) -> bool:
+        """Whether a run has begun here."""
+        return self.file("config.json").exists()
+
+    def begin(self, config: TrainConfig, *, overwrite: bool = False) -> None:
+        """Make the folder for a new run; an existing run is only replaced if ``overwrite``, other files never."""
+        if self.path.exists() and not self.path.is_dir():
+            raise ValueError(f"{self.path} is a file, expected a folder for the run")
+        if self.exists and not overwrite:
+            raise ValueError(f"{self.path} already holds a run; use --resume to go on or --overwrite to replace it")
+        self.path.mkdir(parents=True, exist_ok=True)
+        for name in FILES:
+            self.file(name).unlink(missing_ok=True)
+        write_text(self.file("config.json"), config.to_json())
+
+    def config(self) -> TrainConfig:
+        """The run's resolved configuration."""
+        if not self.path.is_dir():
+            raise ValueError(f"no run at {self.path}: there is no such folder")
+        return read_config(self.file("config.json"))
+
+    def metrics(self) -> list[dict[str, Any]]:
+        """All evaluations so far, oldest first. A line cut off by a crash is left out."""
+        rows: list[dict[str, Any]] = []
+        if not self.file("metrics.jsonl").exists():
+            return rows
+        lines = self.file("metrics.jsonl").read_text("utf-8", errors="replace").split("\n")
+        for number, line in enumerate(lines, 1):
+            try:
+                row = json.loads(line) if line else None
+            except (json.JSONDecodeError, RecursionError):
+                if number == len(lines):
+                    break
+                raise ValueError(f"{self.file('metrics.jsonl')}, line {number} is not JSON") from None
+            if row is not None and not (isinstance(row, dict) and isinstance(row.get("step"), int)):
+                raise ValueError(f"{self.file('metrics.jsonl')}, line {number} is not an evaluation")
+            if row is not None:
+                rows.append(row)
+        return rows
+
+    def append_metrics(self, row: dict[str, Any]) -> None:
+        """Add an evaluation."""
+        with self.file("metrics.jsonl").open("a", encoding="utf-8") as file:
+            file.write(json.dumps(row) + "\n")
+
+    def trim_metrics(self, step: int) -> None:
+        """Forget evaluations after a step: a resumed run makes them again."""
+        kept = [row for row in self.metrics() if row["step"] <= step]
+        with replacing(self.file("metrics.jsonl")) as temporary:
+            temporary.write_text("".join(json.dumps(row) + "\n" for row in kept), "utf-8")
+
+
+def next_folder(parent: Path, config: TrainConfig) -> Path:
+    """The first unused name for a run, such as ``runs/mnist-dlgn-S-001``."""
+    stem = f"{Path(config.dataset).stem}-{config.model}-{config.size}"
+    number = 1
+    while (parent / f"{stem}-{number:03d}").exists():
+        number += 1
+    return parent / f"{stem}-{number:03d}"
+
+
+def build_model(config: TrainConfig, task: models.Task, **extra: Any) -> LogicNetwork:
+    """The network of a configuration, freshly initialised."""
+    names = {f.name for f in dataclasses.fields(TrainConfig)} - _NOT_OF_THE_MODEL
+    return models.build(**{name: getattr(config, name) for name in names}, task=task, **extra)
+
+
+_NOT_OF_THE_MODEL = {
+    "steps", "batch", "accumulate", "lr", "schedule", "weight_decay", "augment", "validation", "eval_every",
+}  # fmt: skip
+
+
+def load_model(path: Path, which: str = "best") -> tuple[LogicNetwork, dict[str, Any]]:
+    """The trained network of a run's folder or of a checkpoint file, and the checkpoint's header.
+
+    Args:
+        path: A run's folder or a ``.safetensors`` checkpoint.
+        which: For a folder: ``best`` or ``last``.
+    """
+    if path.is_dir():
+        RunFolder(path).config()
+        path = path / f"{which}.safetensors"
+    saved = checkpoint.load(path)
+    return model_from(saved, path), saved.header
+
+
+def model_from(saved: checkpoint.Checkpoint, path: Path) -> LogicNetwork:
+    """Rebuild the network that a checkpoint describes and load its weights."""
+    try:
+        config = from_dict(saved.header["config"], str(path))
+        described = saved.header["task"]
+        task = models.Task(tuple(described["shape"]), described["classes"], described["binary"])
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"{path}: the header lacks or garbles {error}") from None
+    model = build_model(dataclasses.replace(config, encoding="even"), task)
+    if model.encoder is not None and "model.encoder.thresholds" in saved.tensors:
+        model.encoder = Thermometer(saved.tensors["model.encoder.thresholds"])
+    checkpoint.restore(model, saved, path)
+    return model

@@ -1,0 +1,336 @@
+"""Training: one loop for a laptop, a GPU and ``torchrun``.
+
+Nothing random is carried from step to step: the order of the data, augmentation and regularisers are drawn from
+(seed, step), so a run that is killed and resumed from its last checkpoint repeats the same bits.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from gatelight import checkpoint, distributed, models
+from gatelight.config import TrainConfig
+from gatelight.data import Dataset, Split, validation_split
+from gatelight.data.augment import augment
+from gatelight.files import write_text
+from gatelight.metrics import Accuracy, evaluate
+from gatelight.nn import LogicNetwork
+from gatelight.run import RunFolder, build_model, model_from
+
+
+class Observer(Protocol):
+    """Is told how training goes, in the process of rank 0."""
+
+    def started(self, step: int, steps: int, model: LogicNetwork) -> None:
+        """Training begins at ``step``."""
+
+    def stepped(self, step: int, loss: float) -> None:
+        """A step has been done."""
+
+    def evaluated(self, row: dict[str, Any]) -> None:
+        """A row of metrics has been written."""
+
+
+class Batches:
+    """The order of the data: epoch e is a permutation drawn from (seed, e), batches run on across epochs.
+
+    >>> order = Batches(samples=5, batch=2, seed=0)
+    >>> sorted([*order.at(0), *order.at(1), order.at(2)[0]])       # the first epoch
+    [0, 1, 2, 3, 4]
+    """
+
+    def __init__(self, samples: int, batch: int, seed: int) -> None:
+        self.samples, self.batch, self.seed = samples, batch, seed
+        self._epochs: dict[int, NDArray[np.int64]] = {}
+
+    def at(self, step: int) -> list[int]:
+        """The samples of a step."""
+        first = step * self.batch
+        epochs = range(first // self.samples, (first + self.batch - 1) // self.samples + 1)
+        self._epochs = {e: self._epochs[e] if e in self._epochs else self._permutation(e) for e in epochs}
+        stream = np.concatenate([self._epochs[e] for e in epochs])
+        offset = first - epochs[0] * self.samples
+        picked: list[int] = stream[offset : offset + self.batch].tolist()
+        return picked
+
+    def _permutation(self, epoch: int) -> NDArray[np.int64]:
+        return np.random.default_rng([self.seed, epoch]).permutation(self.samples)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """The values of a run that its configuration may leave open, all settled."""
+
+    steps: int
+    batch: int
+    lr: float
+    schedule: str
+    validation: float
+    eval_every: int
+
+
+def recipe_of(config: TrainConfig) -> Recipe:
+    """What the configuration says and, where it is silent, what goes with the data set and size."""
+    size = models.size_of(config.dataset, config.size)
+    steps = config.steps or size.steps
+    return Recipe(
+        steps=steps,
+        batch=config.batch or size.batch,
+        lr=config.lr or size.learning_rate,
+        schedule=config.schedule or size.schedule,
+        validation=size.validation if config.validation is None else config.validation,
+        eval_every=config.eval_every or max(1, min(1000, steps // 20)),
+    )
+
+
+def task_of(dataset: Dataset) -> models.Task:
+    """What a data set asks of a network."""
+    return models.Task(tuple(dataset.input_shape), dataset.num_classes, dataset.binary)
+
+
+class Trainer:
+    """A run in progress.
+
+    Args:
+        config: The run; open values are resolved.
+        dataset: Its data.
+        folder: Where it is written.
+        device: Where it is computed.
+        observer: Is told how it goes.
+    """
+
+    def __init__(
+        self,
+        config: TrainConfig,
+        dataset: Dataset,
+        folder: Path,
+        *,
+        device: torch.device | str = "cpu",
+        observer: Observer | None = None,
+    ) -> None:
+        self.recipe = recipe_of(config)
+        self.config = dataclasses.replace(config, **dataclasses.asdict(self.recipe))
+        self.folder = RunFolder(folder)
+        self.device = torch.device(device)
+        self.observer = observer if distributed.rank() == 0 else None
+        self.dataset = dataset
+        self.task = task_of(dataset)
+        if config.augment and len(self.task.shape) != 3:
+            raise ValueError(f"augment is for images, but {dataset.name} has inputs of shape {self.task.shape}")
+        if self.recipe.batch < distributed.world_size():
+            raise ValueError(f"a batch of {self.recipe.batch} is too small for {distributed.world_size()} processes")
+        self.fit = self.holdout = dataset.train
+        if self.recipe.validation:
+            self.fit, self.holdout = validation_split(dataset.train, self.recipe.validation, self.config.seed)
+        self.inputs, self.labels = torch.from_numpy(self.fit.x), torch.from_numpy(self.fit.y)
+        samples = self.inputs if self.config.encoding == "quantile" else None
+        self.model = build_model(self.config, self.task, samples=samples).to(self.device)
+        self.step = 0
+        self.best = -1.0
+        self.seconds = 0.0
+        self.loss_sum, self.loss_steps = 0.0, 0
+
+    def start(self, *, overwrite: bool = False) -> None:
+        """Make the run's folder."""
+        if distributed.rank() == 0:
+            self.folder.begin(self.config, overwrite=overwrite)
+        self._make_optimizer()
+
+    def resume(self) -> None:
+        """Go on from the last checkpoint, or from the beginning where there is none yet."""
+        path = self.folder.file("last.safetensors")
+        if path.exists():
+            saved = checkpoint.load(path)
+            self.model = model_from(saved, path).to(self.device)
+            self._make_optimizer()
+            self._restore_optimizer(saved, path)
+        else:
+            self._make_optimizer()
+        if distributed.rank() == 0:
+            self.folder.trim_metrics(self.step)
+
+    def run(self, stop: Callable[[], bool] = lambda: False) -> bool:
+        """Train to the end or until ``stop()`` says so; either way the last step is saved. True at the end."""
+        steps = self.recipe.steps
+        order = Batches(len(self.fit), self.recipe.batch, self.config.seed)
+        if self.observer:
+            self.observer.started(self.step, steps, self.model)
+        begun = time.monotonic() - self.seconds
+        stopped = False
+        while self.step < steps and not stopped:
+            loss, stopped = self._step(order.at(self.step), stop)
+            self.step += 1
+            self.loss_sum, self.loss_steps = self.loss_sum + loss, self.loss_steps + 1
+            if self.observer:
+                self.observer.stepped(self.step, loss)
+            due = self.step % self.recipe.eval_every == 0 or self.step == steps
+            if due or stopped:
+                self.seconds = time.monotonic() - begun
+                if not math.isfinite(self.loss_sum):
+                    raise ValueError(f"the loss is not finite at step {self.step}; try a smaller --lr")
+            if due:
+                self._evaluate()
+            if due or stopped:
+                self._save()
+        return self.step >= steps
+
+    def finish(self) -> dict[str, Any]:
+        """Measure the best and the last weights on the test set and write ``result.json``."""
+        result: dict[str, Any] = {
+            "dataset": self.dataset.name,
+            "steps": self.step,
+            "seconds": round(self.seconds, 3),
+            "gates": sum(layer.out_features for layer in self.model.logic_layers),
+            "parameters": sum(p.numel() for p in self.model.parameters()),
+        }
+        distributed.barrier()
+        for which in ("best", "last"):
+            path = self.folder.file(f"{which}.safetensors")
+            saved = checkpoint.load(path)
+            model = model_from(saved, path).to(self.device)
+            accuracy = self._accuracy(model, self.dataset.test)
+            result[which] = {
+                "step": saved.header["step"],
+                "soft_accuracy": accuracy.soft,
+                "discrete_accuracy": accuracy.discrete,
+            }
+        if distributed.rank() == 0:
+            write_text(self.folder.file("result.json"), json.dumps(result, indent=2) + "\n")
+        return result
+
+    def _step(self, picked: list[int], stop: Callable[[], bool]) -> tuple[float, bool]:
+        """One optimiser step on the samples ``picked``; the mean loss, and whether any process was told to stop."""
+        self._seed(distributed.rank())
+        self._set_learning_rate()
+        x, y = self.inputs[picked], self.labels[picked]
+        if self.config.augment:
+            generator = torch.Generator().manual_seed(_mix(self.config.seed, self.step, 1))
+            x = augment(x, generator)
+        mine = distributed.share(len(picked))
+        x, y = x[mine].to(self.device), y[mine].to(self.device)
+        self.model.train()
+        self.optimizer.zero_grad(set_to_none=True)
+        total = torch.zeros(2, device=self.device)
+        pieces = min(self.config.accumulate, len(y))
+        for x_part, y_part in zip(x.tensor_split(pieces), y.tensor_split(pieces), strict=True):
+            loss = cross_entropy(self.model(x_part), y_part, reduction="sum") / len(picked)
+            loss.backward()
+            total[0] += loss.detach()
+        total[1] = float(stop())
+        gradients = [p.grad for p in self.model.parameters() if p.grad is not None]
+        distributed.sum_over_processes([*gradients, total])
+        self.optimizer.step()
+        loss_value, stopped = total.tolist()
+        return loss_value, stopped > 0
+
+    def _seed(self, stream: int) -> None:
+        """Make what the regularisers draw in this step depend on (seed, step, process) alone."""
+        if self.model.intervention is not None or self.model.dropout is not None:
+            torch.manual_seed(_mix(self.config.seed, self.step, 2 + stream))
+
+    def _set_learning_rate(self) -> None:
+        lr = self.recipe.lr
+        if self.recipe.schedule == "cosine":
+            lr *= 0.5 * (1 + math.cos(math.pi * self.step / self.recipe.steps))
+        for group in self.optimizer.param_groups:
+            group["lr"] = lr
+
+    def _evaluate(self) -> None:
+        accuracy = self._accuracy(self.model, self.holdout)
+        row = {
+            "step": self.step,
+            "loss": self.loss_sum / self.loss_steps,
+            "lr": self.optimizer.param_groups[0]["lr"],
+            "on": "train" if self.holdout is self.fit else "validation",
+            "soft_accuracy": accuracy.soft,
+            "soft_loss": accuracy.soft_loss,
+            "discrete_accuracy": accuracy.discrete,
+            "seconds": round(self.seconds, 3),
+        }
+        self.loss_sum, self.loss_steps = 0.0, 0
+        if accuracy.discrete > self.best:
+            self.best = accuracy.discrete
+            if distributed.rank() == 0:
+                checkpoint.save(self.folder.file("best.safetensors"), self._weights(), self._header())
+        if distributed.rank() == 0:
+            self.folder.append_metrics(row)
+        if self.observer:
+            self.observer.evaluated(row)
+
+    def _accuracy(self, model: LogicNetwork, split: Split) -> Accuracy:
+        """Accuracy on a split, each process on its share."""
+        mine = distributed.share(len(split))
+        counts = evaluate(model, Split(split.x[mine], split.y[mine]) if distributed.world_size() > 1 else split)
+        total = torch.tensor([counts.soft_hits, counts.discrete_hits, counts.loss_sum], dtype=torch.float64)
+        total = total.to(self.device)
+        distributed.sum_over_processes([total])
+        soft, discrete, loss = total.tolist()
+        return Accuracy(soft / len(split), discrete / len(split), loss / len(split))
+
+    def _weights(self) -> dict[str, Tensor]:
+        return {f"model.{name}": tensor for name, tensor in self.model.state_dict().items()}
+
+    def _header(self) -> dict[str, Any]:
+        return {
+            "step": self.step,
+            "best": self.best,
+            "seconds": self.seconds,
+            "loss_sum": self.loss_sum,
+            "loss_steps": self.loss_steps,
+            "config": dataclasses.asdict(self.config),
+            "task": dataclasses.asdict(self.task),
+            "classes": list(self.dataset.classes),
+        }
+
+    def _save(self) -> None:
+        if distributed.rank() != 0:
+            return
+        tensors = self._weights()
+        for name, parameter in self.model.named_parameters():
+            for moment in _MOMENTS:
+                tensors[f"adam.{moment}.{name}"] = self.optimizer.state[parameter][moment]
+        if not self.folder.file("best.safetensors").exists():
+            checkpoint.save(self.folder.file("best.safetensors"), self._weights(), self._header())
+        checkpoint.save(self.folder.file("last.safetensors"), tensors, self._header())
+
+    def _make_optimizer(self) -> None:
+        self.optimizer = torch.optim.Adam(
+            self.model.parameters(), lr=self.recipe.lr, weight_decay=self.config.weight_decay, fused=True
+        )
+
+    def _restore_optimizer(self, saved: checkpoint.Checkpoint, path: Path) -> None:
+        header = saved.header
+        try:
+            self.step, self.best, self.seconds = int(header["step"]), float(header["best"]), float(header["seconds"])
+            self.loss_sum, self.loss_steps = float(header["loss_sum"]), int(header["loss_steps"])
+        except (KeyError, TypeError, ValueError):
+            raise ValueError(f"{path}: the header does not say where training stood") from None
+        for name, parameter in self.model.named_parameters():
+            state: dict[str, Tensor] = {"step": torch.tensor(float(self.step), device=self.device)}
+            for moment in _MOMENTS:
+                tensor = saved.tensors.get(f"adam.{moment}.{name}")
+                if tensor is None or tensor.shape != parameter.shape or tensor.dtype != parameter.dtype:
+                    raise ValueError(f"{path} lacks the optimiser state of {name}, or it has another shape")
+                state[moment] = tensor.to(self.device)
+            self.optimizer.state[parameter] = state
+
+
+_MOMENTS = ("exp_avg", "exp_avg_sq")
+
+
+def _mix(seed: int, step: int, stream: int) -> int:
+    """One seed from three numbers."""
+    return int(np.random.SeedSequence([seed, step, stream]).generate_state(1, np.uint64)[0] >> np.uint64(1))

@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gatelight import data
+from gatelight.data import catalog
+from gatelight.data.fetch import Remote
+
+
+def test_names() -> None:
+    assert data.names() == (
+        "digits",
+        "mnist",
+        "mnist20",
+        "fashion-mnist",
+        "cifar10",
+        "cifar100",
+        "adult",
+        "breast-cancer",
+        "monk1",
+        "monk2",
+        "monk3",
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("minst", "did you mean 'mnist'"),
+        ("MONK2", "did you mean 'monk2'"),
+        ("cifar-10", "did you mean 'cifar10'"),
+        ("imagenet22k", "known are digits, mnist"),
+        ("", "known are digits"),
+        ("table.parquet", "path of an .npz or .csv file"),
+    ],
+)
+def test_an_unknown_name_gets_a_hint(name: str, hint: str) -> None:
+    for function in (data.load, data.check, data.get):
+        with pytest.raises(ValueError, match=hint):
+            function(name)
+
+
+def test_load_from_a_folder(tmp_path: Path, make: Any, few_rows: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    make.monk(tmp_path / "uci", 3)
+    assert data.load("monk3", tmp_path, download=False).name == "monk3"
+    assert data.load("monk3", str(tmp_path), download=False).name == "monk3"
+    monkeypatch.setenv("GATELIGHT_DATA", str(tmp_path))
+    assert data.load("monk3", download=False).name == "monk3"
+    with pytest.raises(ValueError, match=r"monks-1\.train is missing in .*archive\.ics\.uci\.edu"):
+        data.load("monk1", download=False)
+
+
+def test_load_of_own_files(tmp_path: Path) -> None:
+    np.savez(tmp_path / "own.npz", x=np.eye(6), y=np.arange(6) % 2)
+    assert data.load(str(tmp_path / "own.npz")).binary
+    (tmp_path / "own.CSV").write_text("a,label\n1,x\n0,y\n")
+    assert data.load(str(tmp_path / "own.CSV")).classes == ("x", "y")
+    with pytest.raises(ValueError, match=r"cannot read .*none\.npz: No such file"):
+        data.load(str(tmp_path / "none.npz"))
+
+
+def test_every_loader_loads_what_its_name_says(
+    tmp_path: Path, make: Any, few_rows: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make.mnist(tmp_path / "mnist")
+    make.mnist(tmp_path / "fashion-mnist")
+    make.adult(tmp_path / "uci")
+    make.cancer(tmp_path / "uci")
+    for number in (1, 2, 3):
+        make.monk(tmp_path / "uci", number)
+    for name in data.names():
+        if not name.startswith("cifar"):
+            assert data.load(name, tmp_path, download=False).name == name
+    states = {row.name: row.state for row in data.available(tmp_path)}
+    assert states == {name: "missing" if name.startswith("cifar") else "present" for name in data.names()}
+
+
+def test_status_of_present_missing_and_damaged(tmp_path: Path, make: Any) -> None:
+    make.mnist(tmp_path / "mnist")
+    path = tmp_path / "mnist/train-images-idx3-ubyte.gz"
+    assert data.check("mnist", tmp_path).state == "present"
+    path.write_bytes(path.read_bytes()[:-9])
+    damaged = data.check("mnist", tmp_path)
+    assert (damaged.state, damaged.path) == ("damaged", path)
+    assert "train-images" in damaged.detail
+    assert data.check("mnist", tmp_path, deep=False).state == "present"
+    missing = data.check("cifar10", tmp_path)
+    assert missing.state == "missing"
+    assert missing.path == tmp_path / "cifar-10-batches-bin/data_batch_1.bin"
+    assert "cifar-10-binary.tar.gz" in missing.detail
+    assert [row.name for row in data.available(tmp_path, deep=False)] == list(data.names())
+
+
+def test_get_fetches_and_checks(
+    server: Any, tmp_path: Path, make: Any, few_rows: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import hashlib
+
+    make.monk(tmp_path / "origin", 1)
+    remotes = []
+    for part in ("train", "test"):
+        name = f"monks-1.{part}"
+        content = (tmp_path / "origin" / name).read_bytes()
+        server.files[name] = content
+        digest = f"sha256:{hashlib.sha256(content).hexdigest()}"
+        remotes.append(Remote(f"uci/{name}", (server.url("ok", name),), digest, len(content)))
+    entry = catalog._ENTRIES["monk1"]
+    monkeypatch.setitem(catalog._ENTRIES, "monk1", catalog._Entry("toy", tuple(remotes), entry.load))
+    folder = tmp_path / "data"
+    assert data.get("monk1", folder).state == "present"
+    (folder / "uci/monks-1.test").write_text("rubbish")
+    assert data.get("monk1", folder).state == "damaged"
+    assert data.get("monk1", folder, replace=True).state == "present"
+    seen: list[str] = []
+    assert data.load("monk1", tmp_path / "other", progress=lambda *call: seen.append(call[0])).name == "monk1"
+    assert seen == ["uci/monks-1.train", "uci/monks-1.test"]
+
+
+def test_loaders_do_not_import_torch() -> None:
+    code = "import sys, gatelight.data as d; d.names(); sys.exit('torch' in sys.modules or 'sklearn' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_every_remote_is_pinned() -> None:
+    for entry in catalog._ENTRIES.values():
+        for remote in entry.files:
+            kind, _, digest = remote.digest.partition(":")
+            assert len(digest) == {"sha256": 64, "md5": 32}[kind]
+            assert remote.size > 0
+            assert len(remote.urls) >= 2
+            assert all(url.startswith("http") for url in remote.urls)
+            assert all(len(member.md5) == 32 for member in remote.members)

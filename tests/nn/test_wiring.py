@@ -1,0 +1,67 @@
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gatelight.nn.wiring import wire
+
+
+def generator(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+@given(
+    st.sampled_from(["random", "unique"]), st.integers(1, 30), st.integers(1, 60), st.integers(1, 6), st.integers(0, 5)
+)
+@settings(deadline=None, max_examples=200)
+def test_balanced_distinct_and_unique(wiring: str, features: int, gates: int, arity: int, seed: int) -> None:
+    sets = math.comb(features, arity)
+    if wiring == "unique" and gates > sets:
+        with pytest.raises(ValueError, match="use 'random'"):
+            wire(wiring, features, gates, arity, generator(seed))
+        return
+    fanin = wire(wiring, features, gates, arity, generator(seed))
+    assert fanin.shape == (gates, arity)
+    assert fanin.dtype == torch.int32
+    counts = torch.bincount(fanin.flatten(), minlength=features)
+    assert len(counts) == features
+    assert counts.max() - counts.min() <= 1
+    rows = [tuple(sorted(row)) for row in fanin.tolist()]
+    if features >= arity:
+        assert all(len(set(row)) == arity for row in rows)
+    if wiring == "unique":
+        assert len(set(rows)) == gates
+
+
+def test_the_papers_sizes() -> None:
+    fanin = wire("unique", 400, 64_000, 2, generator())
+    assert len({tuple(sorted(row)) for row in fanin.tolist()}) == 64_000
+    counts = torch.bincount(fanin.flatten(), minlength=400)
+    assert counts.max() - counts.min() <= 1
+    assert len(wire("unique", 9216, 2000, 2, generator())) == 2000
+
+
+def test_seed_decides() -> None:
+    assert torch.equal(wire("random", 20, 30, 2, generator(1)), wire("random", 20, 30, 2, generator(1)))
+    assert not torch.equal(wire("random", 20, 30, 2, generator(1)), wire("random", 20, 30, 2, generator(2)))
+
+
+def test_order_of_inputs_is_random() -> None:
+    for wiring in ("random", "unique"):
+        fanin = wire(wiring, 40, 700, 2, generator())
+        assert 0.4 < (fanin[:, 0] < fanin[:, 1]).float().mean() < 0.6
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("randon", 4, 4, 2), "did you mean 'random'"),
+        (("random", 0, 4, 2), "at least one"),
+        (("random", 4, 4, 7), "from 1 to 6"),
+    ],
+)
+def test_bad_input(arguments: tuple[str, int, int, int], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        wire(*arguments, generator())

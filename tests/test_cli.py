@@ -1,0 +1,187 @@
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gatelight.cli import main
+
+FAST = ["--width", "100", "--layers", "2", "--steps", "20", "--eval-every", "10", "--quiet"]
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs") / "a"
+    assert main(["train", *FAST, "--out", str(folder)]) == 0
+    return folder
+
+
+def test_train_writes_the_run(trained: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    names = {p.name for p in trained.iterdir()}
+    assert names >= {
+        "config.json",
+        "metrics.jsonl",
+        "best.safetensors",
+        "last.safetensors",
+        "result.json",
+        "curves.png",
+    }
+    config = json.loads((trained / "config.json").read_text())
+    assert config["steps"] == 20
+    assert config["batch"] == 100
+    assert config["lr"] is not None
+
+
+def test_train_alone_trains_digits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["train", *FAST[:-1]]) == 0
+    out = capsys.readouterr().out
+    assert "test accuracy on digits" in out
+    assert "run folder: runs/digits-dlgn-S-001" in out
+    assert "next: gatelight inspect" in out
+    assert "left" in out
+    assert main(["train", *FAST]) == 0
+    assert (tmp_path / "runs/digits-dlgn-S-002/best.safetensors").exists()
+
+
+def test_config_repeats_a_run_and_flags_beat_it(trained: Path, tmp_path: Path) -> None:
+    config = str(trained / "config.json")
+    assert main(["train", "--config", config, "--out", str(tmp_path / "same"), "--quiet"]) == 0
+    assert (tmp_path / "same/config.json").read_text() == (trained / "config.json").read_text()
+    rows = [(tmp_path / "same/metrics.jsonl"), (trained / "metrics.jsonl")]
+    one, two = ([json.loads(line)["loss"] for line in path.read_text().splitlines()] for path in rows)
+    assert one == two
+    assert main(["train", "--config", config, "--steps", "5", "--out", str(tmp_path / "less"), "--quiet"]) == 0
+    assert json.loads((tmp_path / "less/config.json").read_text())["steps"] == 5
+
+
+def test_eval_inspect_plot(trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["eval", str(trained), "--which", "last"]) == 0
+    out = capsys.readouterr().out
+    result = json.loads((trained / "result.json").read_text())
+    assert f"{100 * result['last']['discrete_accuracy']:.2f} %" in out
+    assert main(["inspect", str(trained), "-o", str(tmp_path / "i.svg")]) == 0
+    out = capsys.readouterr().out
+    assert "commonest functions" in out
+    assert (tmp_path / "i.svg").read_bytes().startswith(b"<?xml")
+    assert main(["inspect", str(trained), "--json"]) == 0
+    measures = json.loads(capsys.readouterr().out)
+    assert len(measures["gradient_norms"]) == 2
+    assert main(["plot", str(trained), str(trained), "-o", str(tmp_path / "p.png")]) == 0
+    assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_tensorboard(tmp_path: Path) -> None:
+    assert main(["train", *FAST, "--out", str(tmp_path / "run"), "--tensorboard"]) == 0
+    assert list((tmp_path / "run").glob("events.out.tfevents*"))
+
+
+def test_data_and_info(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["data", "list", "--data", str(tmp_path)]) == 0
+    out = capsys.readouterr().out
+    assert "digits" in out
+    assert "missing" in out
+    assert main(["data", "check", "digits"]) == 0
+    assert main(["info"]) == 0
+    assert "torch" in capsys.readouterr().out
+
+
+def test_own_file(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.random((80, 6), np.float32)
+    np.savez(tmp_path / "mine.npz", x=x, y=(x[:, 0] > 0.5).astype(int))
+    out = str(tmp_path / "run")
+    assert main(["train", str(tmp_path / "mine.npz"), "--width", "60", "--steps", "10", "--out", out, "--quiet"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["train", "mnits"], "did you mean 'mnist'"),
+        (["train", "--size", "XXL"], "unknown size of the digits network 'XXL'"),
+        (["train", "--estimator", "sni"], "did you mean 'sin'"),
+        (["train", "--init", "residul"], "did you mean 'residual'"),
+        (["train", "--width", "101"], "10 classes do not divide the 101 gates"),
+        (["train", "--lr", "0"], "lr must be a positive number"),
+        (["train", "--steps", "x"], "invalid int value"),
+        (["train", "--stepz", "3"], "unknown argument --stepz; did you mean --steps?"),
+        (["train", "--resume"], "--resume needs --out"),
+        (["train", "--resume", "--out", "none"], "no run at none"),
+        (["train", "--config", "none.json"], "no configuration at none.json"),
+        (["train", "none.npz"], "none.npz"),
+        (["train", "--device", "gpu"], "expected auto, cpu or cuda"),
+        (["train", "--threads", "0"], "--threads must be at least 1"),
+        (["train", "adult", "--no-augment", "--data", "none"], "adult"),
+        (["eval", "none"], "no checkpoint at none"),
+        (["inspect", "none"], "no checkpoint at none"),
+        (["plot", "none"], "no run at none"),
+        (["plot", "none", "-o", "x.bmp"], "must end in .png or .svg"),
+        (["data", "get"], "needs the name of a data set"),
+        (["data", "check", "mnits"], "did you mean 'mnist'"),
+        (["fly"], "invalid choice: 'fly'"),
+        ([], "required: COMMAND"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(
+    arguments: list[str],
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("urllib.request.urlopen", lambda *_a, **_k: (_ for _ in ()).throw(OSError("no network")))
+    try:
+        code = main(arguments)
+    except SystemExit as stop:
+        code = stop.code if isinstance(stop.code, int) else -1
+    err = capsys.readouterr().err
+    assert code == 2
+    assert message in err
+    assert err.count("\n") == 1
+    assert not [p for p in tmp_path.rglob("*") if p.is_file()]
+
+
+def test_existing_run_is_not_overwritten(trained: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = {p.name: p.read_bytes() for p in trained.iterdir()}
+    assert main(["train", *FAST, "--out", str(trained)]) == 2
+    assert "already holds a run" in capsys.readouterr().err
+    assert main(["train", "--resume", "--out", str(trained), "--lr", "0.5"]) == 2
+    assert "the run has lr" in capsys.readouterr().err
+    assert {p.name: p.read_bytes() for p in trained.iterdir()} == before
+
+
+def test_damaged_run_is_refused(trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "copy"
+    shutil.copytree(trained, folder)
+    raw = (folder / "last.safetensors").read_bytes()
+    (folder / "last.safetensors").write_bytes(raw[:-5])
+    assert main(["train", "--resume", "--out", str(folder), "--steps", "30", "--quiet"]) == 2
+    assert "truncated" in capsys.readouterr().err
+    assert main(["eval", str(folder), "--which", "last"]) == 2
+    assert (folder / "last.safetensors").read_bytes() == raw[:-5]
+
+
+def test_resume_can_go_on_further(trained: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "copy"
+    shutil.copytree(trained, folder)
+    assert main(["train", "--resume", "--out", str(folder), "--steps", "30", "--quiet"]) == 0
+    assert json.loads((folder / "result.json").read_text())["last"]["step"] == 30
+
+
+def test_help_and_import_do_not_load_torch() -> None:
+    program = "import sys, gatelight.cli as c; c.make_parser().format_help(); assert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+@pytest.mark.parametrize("command", ["train", "eval", "plot", "inspect", "data", "reproduce", "info"])
+def test_every_command_has_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main([command, "--help"])
+    assert stop.value.code == 0
+    assert "usage: gatelight" in capsys.readouterr().out
