@@ -218,6 +218,7 @@ def build(
         GroupSum(task.classes, temperature),
         intervention=GateIntervention(intervention, intervention_value) if intervention else None,
         dropout=PathDropout(dropout) if dropout else None,
+        input_shape=task.shape,
     )
 
 

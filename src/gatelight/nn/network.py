@@ -28,9 +28,10 @@ class LogicNetwork(nn.Module):
         head: The group sums.
         intervention: Applied to every layer's outputs in training.
         dropout: Path-connected dropout in training.
+        input_shape: Shape of one sample, such as (1, 28, 28); None takes what the encoder and first layer take.
 
     Shape:
-        [batch, *features] -> [batch, classes]
+        [batch, *input_shape] -> [batch, classes]
     """
 
     def __init__(
@@ -41,6 +42,7 @@ class LogicNetwork(nn.Module):
         *,
         intervention: GateIntervention | None = None,
         dropout: PathDropout | None = None,
+        input_shape: tuple[int, ...] | None = None,
     ) -> None:
         super().__init__()
         if not layers:
@@ -57,6 +59,7 @@ class LogicNetwork(nn.Module):
         self.head = head
         self.intervention = intervention
         self.dropout = dropout
+        self.input_shape = input_shape
 
     @property
     def logic_layers(self) -> list[LogicDense]:
@@ -65,6 +68,10 @@ class LogicNetwork(nn.Module):
 
     def encode(self, x: Tensor) -> Tensor:
         """The bits that the first layer reads, [batch, bits]."""
+        if self.input_shape is not None and x.shape[1:] != self.input_shape:
+            raise ValueError(
+                f"the network takes [batch, {str(self.input_shape)[1:-1].rstrip(',')}], got {tuple(x.shape)}"
+            )
         if self.encoder is None:
             check_unit_interval(x)
             return x.flatten(1)

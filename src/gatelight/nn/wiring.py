@@ -32,13 +32,13 @@ def wire(wiring: str, features: int, gates: int, arity: int, generator: torch.Ge
     if features < 1 or gates < 1:
         raise ValueError(f"a layer needs at least one input and one gate, got {features} and {gates}")
     sets = math.comb(features, arity)
-    if wiring == "random" or gates == 1:
+    if wiring == "random":
         return _balanced(features, gates, arity, generator, unique=False).int()
     if gates > sets:
         raise ValueError(
             f"wiring 'unique' has only {sets} sets of {arity} out of {features} inputs for {gates} gates; use 'random'"
         )
-    if 2 * gates <= sets:
+    if 2 * gates <= sets or gates == 1:
         return _balanced(features, gates, arity, generator, unique=True).int()
     return _complement(features, gates, arity, generator).int()
 
