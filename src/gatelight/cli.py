@@ -57,6 +57,8 @@ def make_parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; the exit code is 0, 1 for a failure of the machine, 2 for bad input, 130 for Ctrl-C."""
+    # Threads of torch that spin while they wait would take the cores from the kernels' threads.
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     parser = make_parser()
     args, unknown = parser.parse_known_args(argv)
     chosen: _Parser = args.parser

@@ -41,10 +41,21 @@ def _facts() -> list[tuple[str, str]]:
         facts.append(("training", "needs torch: pip install 'gatelight[train]'"))
     else:
         gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else "none that torch can use"
-        facts += [("torch threads", str(torch.get_num_threads())), ("GPU", gpu), ("lut backend", "reference (torch)")]
+        facts += [("torch threads", str(torch.get_num_threads())), ("GPU", gpu), *_backend()]
     facts.append(("data folder", os.environ.get("GATELIGHT_DATA", "user cache (GATELIGHT_DATA is not set)")))
     return facts
 
 
 def _usable_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _backend() -> list[tuple[str, str]]:
+    from gatelight import native, ops
+    from gatelight.ops import cpu
+
+    if native.load() is None:
+        return [("backend", f"reference (plain torch): {native.why_not()}")]
+    paths = ", ".join(cpu.available_simd())
+    chosen = "native kernels" if ops.get_backend() == "cpu" else "reference (plain torch), as GATELIGHT_BACKEND says"
+    return [("backend", chosen), ("SIMD", f"{cpu.simd()} of {paths}"), ("kernel threads", str(cpu.get_threads()))]

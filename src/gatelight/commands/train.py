@@ -81,18 +81,13 @@ def run_train(args: argparse.Namespace) -> int:
     """Train, showing progress; exit code 130 if stopped by Ctrl-C."""
     config = _configuration(args)
 
-    import torch
-
     from gatelight import distributed
     from gatelight.log import TrainingProgress
     from gatelight.run import RunFolder, next_folder
     from gatelight.train import Trainer
 
     device = _device(args.device)
-    if args.threads is not None:
-        if args.threads < 1:
-            raise ValueError(f"--threads must be at least 1, got {args.threads}")
-        torch.set_num_threads(args.threads)
+    _set_threads(args.threads, device)
     out = args.out or next_folder(Path("runs"), config)
     if not args.resume and not args.overwrite and RunFolder(out).exists:
         raise ValueError(f"{out} already holds a run; use --resume to go on or --overwrite to replace it")
@@ -111,6 +106,23 @@ def run_train(args: argparse.Namespace) -> int:
             progress.close()
         _report(trainer, done)
     return 0 if done else 130
+
+
+def _set_threads(threads: int | None, device: Any) -> None:
+    """Give the cores to whoever does the work: the native kernels where they run, else torch."""
+    import torch
+
+    from gatelight import ops
+    from gatelight.ops import cpu
+
+    if threads is not None and threads < 1:
+        raise ValueError(f"--threads must be at least 1, got {threads}")
+    threads = threads or torch.get_num_threads()
+    if device.type == "cpu" and ops.get_backend() == "cpu":
+        cpu.set_threads(threads)
+        torch.set_num_threads(1)
+    else:
+        torch.set_num_threads(threads)
 
 
 def _configuration(args: argparse.Namespace) -> TrainConfig:

@@ -5,12 +5,14 @@ from gatelight.nn.encode import Thermometer
 from gatelight.nn.head import GroupSum
 from gatelight.nn.network import LogicNetwork, rounded
 from gatelight.nn.regularize import GateIntervention, PathDropout, residual_masks
+from gatelight.nn.stack import LogicStack
 
 __all__ = [
     "GateIntervention",
     "GroupSum",
     "LogicDense",
     "LogicNetwork",
+    "LogicStack",
     "PathDropout",
     "Thermometer",
     "residual_masks",

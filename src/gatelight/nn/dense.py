@@ -97,9 +97,21 @@ class LogicDense(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Evaluate the gates: soft, or rounded inside :func:`gatelight.nn.rounded`."""
+        self.check_input(x)
+        return ops.lut(x, self.fanin, self.rounded_table() if self.discrete else self.table())
+
+    def check_input(self, x: Tensor) -> None:
+        """Raise a ValueError unless x is [batch, in_features]."""
         if x.ndim != 2 or x.shape[1] != self.in_features:
             raise ValueError(f"the layer takes [batch, {self.in_features}], got shape {tuple(x.shape)}")
-        return ops.lut(x, self.fanin, self.rounded_table() if self.discrete else self.table())
+
+    def kernel_operands(self) -> tuple[Tensor, str]:
+        """What :func:`gatelight.ops.stack` takes for this layer: theta and the name of its map to a table."""
+        if self.discrete:
+            return self.rounded_table(), "table"
+        if self.fixed is not None:
+            return self.table(), "table"
+        return self.theta, self.parametrization.kind
 
     def affected(self, inputs: Tensor) -> Tensor:
         """Which gates read at least one of the marked inputs: bool [in_features] -> bool [gates]."""

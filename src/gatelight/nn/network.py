@@ -13,6 +13,7 @@ from gatelight.nn.dense import LogicDense
 from gatelight.nn.encode import Thermometer, check_unit_interval
 from gatelight.nn.head import GroupSum
 from gatelight.nn.regularize import GateIntervention, PathDropout
+from gatelight.nn.stack import LogicStack
 
 
 class LogicNetwork(nn.Module):
@@ -30,6 +31,8 @@ class LogicNetwork(nn.Module):
         dropout: Path-connected dropout in training.
         input_shape: Shape of one sample, such as (1, 28, 28); None takes what the encoder and first layer take.
 
+        memory: What forward leaves for backward, see :class:`~gatelight.nn.LogicStack`.
+
     Shape:
         [batch, *input_shape] -> [batch, classes]
     """
@@ -43,6 +46,7 @@ class LogicNetwork(nn.Module):
         intervention: GateIntervention | None = None,
         dropout: PathDropout | None = None,
         input_shape: tuple[int, ...] | None = None,
+        memory: str = "auto",
     ) -> None:
         super().__init__()
         if not layers:
@@ -55,7 +59,7 @@ class LogicNetwork(nn.Module):
             if before.out_features != after.in_features:
                 raise ValueError(f"a layer of {before.out_features} gates feeds one of {after.in_features} inputs")
         self.encoder = encoder
-        self.layers = nn.ModuleList(layers)
+        self.layers = LogicStack(layers, memory)
         self.head = head
         self.intervention = intervention
         self.dropout = dropout
@@ -63,8 +67,8 @@ class LogicNetwork(nn.Module):
 
     @property
     def logic_layers(self) -> list[LogicDense]:
-        """The logic layers, typed."""
-        return [layer for layer in self.layers if isinstance(layer, LogicDense)]
+        """The logic layers, first to last."""
+        return self.layers.layers
 
     def encode(self, x: Tensor) -> Tensor:
         """The bits that the first layer reads, [batch, bits]."""
@@ -80,14 +84,7 @@ class LogicNetwork(nn.Module):
 
     def activations(self, x: Tensor) -> list[Tensor]:
         """The outputs of every logic layer for a batch of raw inputs, each [batch, gates]."""
-        outputs = []
-        value = self.encode(x)
-        for layer in self.layers:
-            value = layer(value)
-            if self.intervention is not None:
-                value = self.intervention(value)
-            outputs.append(value)
-        return outputs
+        return self._layer_outputs(self.encode(x))
 
     def forward(self, x: Tensor) -> Tensor:
         """Class scores (logits)."""
@@ -95,15 +92,22 @@ class LogicNetwork(nn.Module):
 
     def scores(self, bits: Tensor) -> Tensor:
         """Class scores of encoded inputs, [batch, bits] -> [batch, classes]."""
+        layered = self.intervention is not None and self.training
+        value = self._layer_outputs(bits)[-1] if layered else self.layers(bits)
+        if self.dropout is not None and self.training:
+            value = value * self.dropout.kept(self.logic_layers).to(value.dtype)
+        scores: Tensor = self.head(value)
+        return scores
+
+    def _layer_outputs(self, bits: Tensor) -> list[Tensor]:
+        outputs = []
         value = bits
         for layer in self.layers:
             value = layer(value)
             if self.intervention is not None:
                 value = self.intervention(value)
-        if self.dropout is not None and self.training:
-            value = value * self.dropout.kept(self.logic_layers).to(value.dtype)
-        scores: Tensor = self.head(value)
-        return scores
+            outputs.append(value)
+        return outputs
 
 
 @contextmanager

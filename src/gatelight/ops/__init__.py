@@ -1,5 +1,7 @@
-"""The op that evaluates gates, behind one function."""
+"""The op that evaluates gates, behind one function, and the same for a chain of layers."""
 
+from gatelight.ops.backend import get_backend, set_backend
 from gatelight.ops.lut import check_fanin, lut
+from gatelight.ops.stack import can_stack, stack
 
-__all__ = ["check_fanin", "lut"]
+__all__ = ["can_stack", "check_fanin", "get_backend", "lut", "set_backend", "stack"]

@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 
 from gatelight import truthtable
-from gatelight.ops import reference
+from gatelight.ops import cpu, reference
+from gatelight.ops.backend import native_takes
 
 FLOATS = (torch.float32, torch.float64, torch.bfloat16)
 
@@ -70,6 +71,20 @@ def check_fanin(fanin: Tensor, features: int) -> None:
         raise ValueError(f"fanin must be in 0..{features - 1}, got values in {int(fanin.min())}..{int(fanin.max())}")
 
 
+def _lut_fwd_cpu(x: Tensor, fanin: Tensor, table: Tensor) -> Tensor:
+    fwd = cpu.lut_fwd if native_takes(x, table) else reference.lut_fwd
+    return fwd(x, fanin, table)
+
+
+def _lut_bwd_cpu(grad_out: Tensor, x: Tensor, fanin: Tensor, table: Tensor) -> tuple[Tensor, Tensor]:
+    if not native_takes(x, table):
+        return reference.lut_bwd(grad_out, x, fanin, table)
+    grad_x, grad_table = cpu.lut_bwd(grad_out, x, fanin, table)
+    assert grad_x is not None
+    assert grad_table is not None
+    return grad_x, grad_table
+
+
 def _lut_fwd_fake(x: Tensor, fanin: Tensor, table: Tensor) -> Tensor:
     return x.new_empty(fanin.shape[0], x.shape[1])
 
@@ -93,6 +108,8 @@ torch.library.define(
 )
 torch.library.impl("gatelight::lut_fwd", "default", reference.lut_fwd)
 torch.library.impl("gatelight::lut_bwd", "default", reference.lut_bwd)
+torch.library.impl("gatelight::lut_fwd", "cpu", _lut_fwd_cpu)
+torch.library.impl("gatelight::lut_bwd", "cpu", _lut_bwd_cpu)
 torch.library.register_fake("gatelight::lut_fwd", _lut_fwd_fake)
 torch.library.register_fake("gatelight::lut_bwd", _lut_bwd_fake)
 torch.library.register_autograd("gatelight::lut_fwd", _backward, setup_context=_save)

@@ -1,0 +1,9 @@
+"""The circuit behind training: a netlist of lookup tables, its meaning, its file, its passes and its proofs.
+
+Nothing here imports torch.
+"""
+
+from gatelight.circuit.encoder import Encoder
+from gatelight.circuit.ir import Circuit
+
+__all__ = ["Circuit", "Encoder"]

@@ -1,0 +1,132 @@
+"""One file for one circuit: safetensors with the arrays, and the scalars as JSON in its metadata.
+
+A file is not trusted. Its arrays are bounded by its own size, their dtypes are checked before they are looked at,
+and every size, index and order is checked by :class:`Circuit` before anything else sees them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from collections.abc import Callable
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError, deserialize
+from safetensors.numpy import save as serialize
+
+from gatelight.circuit.ir import Circuit
+
+FORMAT = "gatelight-circuit"
+VERSION = 1
+
+#: A single metadata key, so that the same circuit always gives the same bytes.
+_KEY = "gatelight"
+_ARRAYS = {
+    "fanin": ("I32", "<i4", 2),
+    "arity": ("U8", "u1", 1),
+    "table": ("U64", "<u8", 1),
+    "outputs": ("I32", "<i4", 1),
+    "group_start": ("I32", "<i4", 1),
+    "bias": ("I32", "<i4", 1),
+    "encoder_feature": ("I32", "<i4", 1),
+    "encoder_threshold": ("F32", "<f4", 1),
+}
+#: safetensors does not type its parser.
+_parse: Callable[[bytes], list[tuple[str, dict[str, Any]]]] = deserialize
+_SCALARS: dict[str, type] = {
+    "inputs": int,
+    "temperature": float,
+    "features": int,
+    "class_names": list,
+    "feature_shape": list,
+}
+
+
+def save(circuit: Circuit, path: str | PathLike[str]) -> None:
+    """Write a circuit to ``path``: under a temporary name beside it first, then renamed, so never half."""
+    target = Path(path)
+    data = to_bytes(circuit)
+    partial = target.with_name(f".{target.name}.{secrets.token_hex(8)}.part")
+    try:
+        with partial.open("xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(target)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def load(path: str | PathLike[str]) -> Circuit:
+    """Read and check a circuit; a file that does not hold one raises a ValueError with its name and the cause."""
+    try:
+        return from_bytes(Path(path).read_bytes())
+    except ValueError as error:
+        raise ValueError(f"{os.fspath(path)}: {error}") from error
+
+
+def to_bytes(circuit: Circuit) -> bytes:
+    """The content of a circuit's file; equal circuits give equal bytes."""
+    scalars = {
+        "format": FORMAT,
+        "version": VERSION,
+        "inputs": circuit.inputs,
+        "temperature": circuit.temperature,
+        "features": circuit.features,
+        "class_names": list(circuit.class_names),
+        "feature_shape": list(circuit.feature_shape),
+    }
+    arrays = {name: getattr(circuit, name) for name in _ARRAYS}
+    return bytes(serialize(arrays, {_KEY: json.dumps(scalars)}))
+
+
+def from_bytes(data: bytes) -> Circuit:
+    """The circuit in the content of a file, or a ValueError that says what is wrong."""
+    try:
+        tensors = dict(_parse(data))
+    except SafetensorError as error:
+        raise ValueError(f"not a safetensors file ({error})") from error
+    scalars = _read_scalars(data)
+    if tensors.keys() != _ARRAYS.keys():
+        odd = sorted(tensors.keys() ^ _ARRAYS.keys())
+        raise ValueError(f"a circuit file must hold the arrays {', '.join(_ARRAYS)}; missing or unknown: {odd}")
+    fields: dict[str, Any] = {name: _read_array(name, tensors[name]) for name in _ARRAYS}
+    fields |= {name: tuple(value) if isinstance(value, list) else value for name, value in scalars.items()}
+    return Circuit(**fields)
+
+
+def _read_scalars(data: bytes) -> dict[str, Any]:
+    # The header has been parsed once already, so its length and its JSON are sound.
+    length = int.from_bytes(data[:8], "little")
+    try:
+        metadata = json.loads(data[8 : 8 + length]).get("__metadata__") or {}
+        scalars = json.loads(metadata.get(_KEY, "{}"))
+    except RecursionError as error:
+        raise ValueError("the metadata is nested too deeply") from error
+    if not isinstance(scalars, dict) or scalars.pop("format", None) != FORMAT:
+        raise ValueError(f"not a circuit file: its metadata does not say {FORMAT!r}")
+    version = scalars.pop("version", None)
+    if type(version) is not int or version < 1:
+        raise ValueError(f"version must be a whole number from 1, got {version!r}")
+    if version > VERSION:
+        raise ValueError(f"written in version {version} of the format, this gatelight reads up to {VERSION}")
+    if scalars.keys() != _SCALARS.keys():
+        odd = sorted(scalars.keys() ^ _SCALARS.keys())
+        raise ValueError(f"the metadata must hold {', '.join(_SCALARS)}; missing or unknown: {odd}")
+    for name, kind in _SCALARS.items():
+        if type(scalars[name]) is not kind:
+            raise ValueError(f"{name} must be of type {kind.__name__}, got {scalars[name]!r}")
+    return scalars
+
+
+def _read_array(name: str, tensor: dict[str, Any]) -> NDArray[Any]:
+    code, dtype, dims = _ARRAYS[name]
+    shape = tensor["shape"]
+    if tensor["dtype"] != code or len(shape) != dims:
+        raise ValueError(f"{name} must be {code} with {dims} axes, got {tensor['dtype']} {shape}")
+    return np.frombuffer(tensor["data"], dtype).reshape(shape)

@@ -1,0 +1,95 @@
+"""Mapping: gates that only one other gate reads are swallowed by it, as long as it keeps to k inputs."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gatelight.circuit.evaluate import apply_tables
+from gatelight.circuit.ir import Circuit
+from gatelight.circuit.passes.netlist import ONES, Index, Netlist, Tables
+from gatelight.circuit.passes.outputs import settle_outputs
+from gatelight.circuit.passes.simplify import LOCAL, run_rounds
+from gatelight.truthtable import MAX_ARITY
+
+
+def map_to_arity(circuit: Circuit, k: int) -> Circuit:
+    """An equal circuit with fewer, larger gates of up to ``k`` inputs, for LUTs of an FPGA.
+
+    Outputs stay as they are, one for one.
+
+    >>> from gatelight.circuit.random import layered_circuit
+    >>> circuit = layered_circuit(16, (32, 32, 20)).simplify()
+    >>> circuit.gates, map_to_arity(circuit, 6).gates
+    (29, 17)
+    """
+    if isinstance(k, bool) or not isinstance(k, int | np.integer) or not 2 <= k <= MAX_ARITY:
+        raise ValueError(f"k must be a whole number from 2 to {MAX_ARITY}, got {k!r}")
+    if circuit.arity.max(initial=0) > k:
+        raise ValueError(f"mapping to {k} inputs needs gates of at most {k}, got arity {circuit.arity.max()}")
+    net = Netlist(circuit, width=int(k))
+    while True:
+        run_rounds(net, LOCAL)
+        if not _absorb_all(net):
+            break
+    settle_outputs(net)
+    return net.to_circuit()
+
+
+def _absorb_all(net: Netlist) -> int:
+    """Let every gate swallow what it can, inputs first; the number of gates swallowed."""
+    read = np.concatenate([net.fanin[net.fanin >= 0], net.outputs >> 1, net.outputs >> 1])
+    # Outputs count twice: a gate that is put out must stay, though one other gate may read it.
+    fanout = np.bincount(read, minlength=net.inputs + net.gates + 1)
+    swallowed = np.zeros(net.gates, bool)
+    for gates in net.by_level():
+        growth = 0
+        # The cheapest first: after each success the gates start again with what costs no further input.
+        while growth < net.width:
+            taken = sum(_absorb(net, gates, p, growth, fanout, swallowed) for p in range(net.width))
+            growth = 0 if taken else growth + 1
+    net.keep(~swallowed)
+    return int(swallowed.sum())
+
+
+def _absorb(net: Netlist, gates: Index, position: int, growth: int, fanout: Index, swallowed: NDArray[np.bool_]) -> int:
+    """Swallow the fanins at one position that cost ``growth`` further inputs; how many there were."""
+    source = net.fanin[position, gates]
+    which = np.flatnonzero((source >= net.inputs) & (fanout[source] == 1))
+    gates, inner = gates[which], source[which] - net.inputs
+    outer, other = net.fanin[:, gates].copy(), net.fanin[:, inner]
+    outer[position] = -1
+    known = (other[:, None] == outer[None]) & (other >= 0)[:, None]  # [inner position, outer position, gate]
+    fresh = (other >= 0) & ~known.any(1)
+    fits = np.flatnonzero(
+        ((outer >= 0).sum(0) + fresh.sum(0) <= net.width) & (np.maximum(fresh.sum(0), 1) - 1 == growth)
+    )
+    if len(fits) == 0:
+        return 0
+    gates, inner, outer, other = gates[fits], inner[fits], outer[:, fits], other[:, fits]
+    operands = _place(outer, other, known[..., fits], fresh[:, fits])
+    table = apply_tables(net.table[inner], operands[::-1])
+    whole: list[Tables] = [np.full((1, 1), ONES[p]) for p in range(net.width)]
+    whole[position] = table
+    # An input that both read is now read once less.
+    shared = (known[..., fits].any(1)) & (other >= 0)
+    np.subtract.at(fanout, other[shared], 1)
+    net.table[gates] = apply_tables(net.table[gates], whole[::-1])[:, 0]
+    net.fanin[:, gates] = outer
+    swallowed[inner] = True
+    return len(gates)
+
+
+def _place(
+    outer: NDArray[np.int32], other: NDArray[np.int32], known: NDArray[np.bool_], fresh: NDArray[np.bool_]
+) -> list[Tables]:
+    """Give the inner gate's inputs positions in the outer one, writing new ones there; what each reads as words."""
+    operands = []
+    columns = np.arange(outer.shape[1])
+    for position in range(len(other)):
+        slot = known[position].argmax(0)
+        new = fresh[position]
+        slot[new] = (outer[:, new] < 0).argmax(0)
+        outer[slot[new], columns[new]] = other[position, new]
+        operands.append(ONES[slot][:, None])
+    return operands

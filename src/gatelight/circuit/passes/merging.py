@@ -1,0 +1,133 @@
+"""Simulation-guided merging: nets that look alike on random inputs and are proved equal become one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gatelight.circuit.aig import FALSE, Builder
+from gatelight.circuit.evaluate import simulate
+from gatelight.circuit.ir import Circuit
+from gatelight.circuit.passes.netlist import Index, Netlist
+from gatelight.circuit.prover import compare
+
+#: Takes a circuit and pairs of literals that may be equal, [pairs, 2], and says which surely are, bool [pairs].
+Judge = Callable[[Circuit, Index], NDArray[np.bool_]]
+
+_ROUNDS = 16
+_WORDS = 8
+_MAX_LEAVES = 10
+_SLACK = 6
+_PROOF_SECONDS = 60
+_MAX_CONE = 64
+_MIX = np.uint64(0x9E3779B97F4A7C15)
+
+
+def merge(net: Netlist, judge: Judge, seed: int = 0) -> int:
+    """Replace each net by the earliest one that the judge finds equal to it or its negation; how many."""
+    circuit = net.gates_alone()
+    pairs = candidates(circuit, seed)
+    if len(pairs) == 0:
+        return 0
+    sure = pairs[judge(circuit, pairs)]
+    member, leader = sure.T
+    gates = (member >> 1) - net.inputs
+    net.replace(gates, leader ^ (member & 1))
+    net.sweep({})
+    return len(gates)
+
+
+def candidates(circuit: Circuit, seed: int = 0) -> Index:
+    """Pairs of literals (member, leader) that agree on a thousand random vectors, int64 [pairs, 2].
+
+    The leader is the first net of its kind, or the constant false, literal ``2 * (inputs + gates)``.
+    """
+    rng = np.random.default_rng(seed)
+    nets = circuit.inputs + circuit.gates
+    signature = np.zeros(nets + 1, np.uint64)
+    turned = np.zeros(nets + 1, np.int64)
+    for step in range(_ROUNDS):
+        words = np.zeros((nets + 1, _WORDS), np.uint64)
+        words[:-1] = simulate(circuit, rng.integers(0, 2**64, (circuit.inputs, _WORDS), dtype=np.uint64))
+        if step == 0:
+            turned = (words[:, 0] & np.uint64(1)).astype(np.int64)
+        words ^= (np.uint64(0) - turned.astype(np.uint64))[:, None]
+        for column in words.T:
+            signature = (signature ^ (signature >> np.uint64(29)) ^ column) * _MIX
+    # The constant comes first, then inputs and gates in order, so that a leader never reads its members.
+    order = np.roll(np.arange(nets + 1), 1)
+    order = order[np.argsort(signature[order], kind="stable")]
+    first = np.ones(nets + 1, bool)
+    first[1:] = signature[order[1:]] != signature[order[:-1]]
+    leader = order[np.flatnonzero(first)][np.cumsum(first) - 1]
+    which = np.flatnonzero((leader != order) & (order >= circuit.inputs) & (order < nets))
+    pairs = np.stack([2 * order[which] + turned[order[which]], 2 * leader[which] + turned[leader[which]]], 1)
+    return pairs[np.argsort(pairs[:, 0])]
+
+
+def by_cones(circuit: Circuit, pairs: Index) -> NDArray[np.bool_]:
+    """Check pairs on all values of a small cut below both nets; what no small cut shows stays open."""
+    checker = _Cones(circuit)
+    return np.array([checker.same(member, leader) for member, leader in pairs.tolist()], bool)
+
+
+def by_prover(circuit: Circuit, pairs: Index) -> NDArray[np.bool_]:
+    """Check pairs by :func:`by_cones`, and those left open by formal proof."""
+    sure = by_cones(circuit, pairs)
+    builder = Builder(circuit.inputs)
+    nets = np.append(builder.add(circuit), FALSE)
+    literals = nets[pairs >> 1] ^ (pairs & 1)
+
+    def settle(which: Index) -> None:
+        left, right = (builder.finish(literals[which, side]) for side in (0, 1))
+        if compare(left, right, seconds=_PROOF_SECONDS).equal:
+            sure[which] = True
+        elif len(which) > 1:
+            settle(which[: len(which) // 2])
+            settle(which[len(which) // 2 :])
+
+    settle(np.flatnonzero(~sure))
+    return sure
+
+
+class _Cones:
+    """Evaluates the gates between a cut and two nets on all values of the cut, held in whole numbers as bits."""
+
+    def __init__(self, circuit: Circuit) -> None:
+        self.fanin = [row[:arity] for row, arity in zip(circuit.fanin.tolist(), circuit.arity.tolist(), strict=True)]
+        self.table = circuit.table.tolist()
+        self.inputs = circuit.inputs
+        self.false = 2 * (circuit.inputs + circuit.gates)
+
+    def same(self, member: int, leader: int) -> bool:
+        """Whether two literals are equal as functions of the deepest small cut found below them."""
+        leaves = {literal >> 1 for literal in (member, leader) if literal < self.false}
+        inside: list[int] = []
+        cut, depth = leaves, 0
+        while len(inside) < _MAX_CONE and len(leaves) <= _MAX_LEAVES + _SLACK:
+            top = max(leaves, default=-1)
+            if top < self.inputs:
+                break
+            leaves = (leaves - {top}).union(self.fanin[top - self.inputs])
+            inside.append(top)
+            if len(leaves) <= _MAX_LEAVES:
+                cut, depth = leaves, len(inside)
+        return self._equal_above(sorted(cut), inside[:depth], member, leader)
+
+    def _equal_above(self, cut: list[int], inside: list[int], member: int, leader: int) -> bool:
+        size = 1 << len(cut)
+        ones = (1 << size) - 1
+        # Variable p over all values: runs of 2**p zeros and as many ones, from the lowest bit.
+        value = {net: ones // ((1 << (1 << p)) + 1) << (1 << p) for p, net in enumerate(cut)}
+        value[self.false >> 1] = 0
+        for net in reversed(inside):
+            gate = net - self.inputs
+            row = [ones if self.table[gate] >> entry & 1 else 0 for entry in range(1 << len(self.fanin[gate]))]
+            for source in reversed(self.fanin[gate]):
+                chosen = value[source]
+                row = [low ^ ((low ^ high) & chosen) for low, high in zip(row[::2], row[1::2], strict=True)]
+            value[net] = row[0]
+        first, second = (value[literal >> 1] ^ (ones if literal & 1 else 0) for literal in (member, leader))
+        return first == second

@@ -1,0 +1,78 @@
+// The C ABI of the native library. Everything is float32; a table's entry k is the output for the inputs whose bits,
+// first input most significant, spell k. Functions return 0 or one of GlStatus and never throw.
+#pragma once
+
+#include <stdint.h>
+
+#if defined(_WIN32)
+#define GL_API extern "C" __declspec(dllexport)
+#else
+#define GL_API extern "C" __attribute__((visibility("default")))
+#endif
+
+#define GL_ABI_VERSION 1
+
+enum GlStatus { GL_OK = 0, GL_BAD_ARGUMENT = 1, GL_NO_MEMORY = 2 };
+
+// What theta is. The kinds with ST pass gradients straight through (derivative 1).
+enum GlKind {
+  GL_TABLE = 0,       // the table itself
+  GL_SIN = 1,         // 1/2 + 1/2 sin(theta)
+  GL_SIN_ST = 2,      // 1/2 + 1/2 sin(clamp(theta, -pi/2, pi/2))
+  GL_SIGMOID = 3,     // 1 / (1 + exp(-theta))
+  GL_SIGMOID_ST = 4,  // the same value
+  GL_LINEAR_ST = 5,   // clamp(theta, 0, 1)
+  GL_SOFTMAX = 6,     // softmax over all 2^(2^n) functions, arity 1 to 3; function i has entry k = bit 2^n - 1 - k of i
+};
+
+enum GlMode {
+  GL_RECOMPUTE = 0,  // forward saves nothing; backward reruns it, tile by tile
+  GL_KEEP = 1,       // forward saves coefficients and every hidden activation
+  GL_KEEP_BF16 = 2,  // the same with activations rounded to bfloat16
+};
+
+struct GlLayer {
+  int64_t in, gates;
+  int32_t arity, kind;
+  const int32_t* fanin;  // [gates, arity], each in [0, in); checked by gl_check_fanin, not on every call
+  const float* theta;    // [gates, 2^arity], or [gates, 2^(2^arity)] for GL_SOFTMAX
+  float* grad_theta;     // backward: as theta; may be null
+};
+
+// Row i, column j at data[i * stride + j]; rows are features, or samples where sample_major is set.
+struct GlMatrix {
+  float* data;
+  int64_t stride;
+  int32_t sample_major;
+};
+
+GL_API int32_t gl_abi_version(void);
+// Names of the SIMD paths this machine can run, best first, separated by spaces.
+GL_API const char* gl_simd_available(void);
+GL_API const char* gl_simd(void);
+GL_API int32_t gl_simd_select(const char* name);
+GL_API void gl_set_threads(int32_t threads);
+GL_API int32_t gl_get_threads(void);
+// Ends the threads that wait for work; they come back with the next job.
+GL_API void gl_stop_threads(void);
+
+// The position in fanin of the first index outside [0, in), or -1.
+GL_API int64_t gl_check_fanin(const int32_t* fanin, int64_t count, int64_t in);
+GL_API int32_t gl_table_fwd(int32_t kind, int32_t arity, int64_t gates, const float* theta, float* table);
+GL_API int32_t gl_table_bwd(int32_t kind, int32_t arity, int64_t gates, const float* theta, const float* grad_table,
+                            float* grad_theta);
+
+// Bytes forward wants for `save`, and bytes backward takes for itself with the current number of threads.
+GL_API int64_t gl_save_bytes(const GlLayer* layers, int32_t count, int64_t batch, int32_t mode);
+GL_API int64_t gl_work_bytes(const GlLayer* layers, int32_t count, int64_t batch, int32_t mode);
+
+// A chain of dense layers: x has layers[0].in features, out [gates, batch] is feature-major.
+GL_API int32_t gl_stack_fwd(const GlLayer* layers, int32_t count, int64_t batch, int32_t mode, GlMatrix x, GlMatrix out,
+                            void* save);
+// Writes grad_theta of each layer that has one, and grad_x (feature-major) unless its data is null.
+GL_API int32_t gl_stack_bwd(const GlLayer* layers, int32_t count, int64_t batch, int32_t mode, GlMatrix x,
+                            GlMatrix grad_out, GlMatrix grad_x, const void* save);
+
+// Memory for `save`: kept and handed out again, because fresh pages cost more than filling them.
+GL_API void* gl_acquire(int64_t bytes);
+GL_API void gl_release(void* block);

@@ -1,0 +1,205 @@
+// The inner loops: a run of gates on the rows of one tile, forward and backward.
+//
+// A gate of arity n >= 2 is 2^(n-2) quads c0 + c1 q + c2 p + c3 p q in its last two inputs p and q, folded by the
+// others, first input outermost: value = low + x (high - low).
+#pragma once
+
+#include "kernels.h"
+#include "simd.h"
+
+namespace gatelight {
+namespace GL_PATH {
+
+// Gates ahead whose rows are fetched: enough to hide the L3 cache where a layer outgrows L2.
+constexpr int AHEAD = 16;
+
+template <int W>
+GL_INLINE Row<W> quad_value(const float* c, const Row<W>& p, const Row<W>& q) {
+  typedef Row<W> R;
+  const R constant = madd(R::all(c[1]), q, R::all(c[0])), slope = madd(R::all(c[3]), q, R::all(c[2]));
+  return madd(p, slope, constant);
+}
+
+// value[0] = the gate's output for inputs x; the differences high - low of each fold are left in `diff` (a node's
+// children at 2i + 1 and 2i + 2) where backward wants them.
+template <int N, int W>
+GL_INLINE Row<W> gate_value(const float* c, const Row<W>* x, Row<W>* diff) {
+  if constexpr (N == 1) return madd(x[0], Row<W>::all(c[1]), Row<W>::all(c[0]));
+  else if constexpr (N == 2) return quad_value(c, x[0], x[1]);
+  else {
+    constexpr int QUADS = 1 << (N - 2);
+    Row<W> v[QUADS];
+    for (int m = 0; m < QUADS; m++) v[m] = quad_value(c + 4 * m, x[N - 2], x[N - 1]);
+    // Level i has 2^i nodes; its input x[i] chooses between neighbours of the level below.
+    for (int i = N - 3; i >= 0; i--)
+      for (int m = 0; m < 1 << i; m++) {
+        const Row<W> d = v[2 * m + 1] - v[2 * m];
+        if (diff) diff[(1 << i) - 1 + m] = d;
+        v[m] = madd(x[i], d, v[2 * m]);
+      }
+    return v[0];
+  }
+}
+
+// s[k] = d out / d c[k] times the out-gradient o, sample by sample; g[i] = o times d out / d x[i].
+template <int N, int W, bool NEED_X>
+GL_INLINE void gate_bwd(const float* c, const Row<W>* x, const Row<W>& o, Row<W>* s, Row<W>* g) {
+  typedef Row<W> R;
+  if constexpr (N == 1) {
+    s[0] = o;
+    s[1] = o * x[0];
+    if (NEED_X) g[0] = o * R::all(c[1]);
+  } else {
+    constexpr int QUADS = 1 << (N - 2);
+    const R p = x[N - 2], q = x[N - 1];
+    R w[QUADS];  // o times the product of the outer inputs, x or 1 - x, that leads to each quad
+    w[0] = o;
+    if constexpr (N > 2) {
+      R diff[QUADS];
+      if (NEED_X) gate_value<N, W>(c, x, diff);
+      for (int i = 0; i < N - 2; i++) {
+        if (NEED_X) {
+          g[i] = w[0] * diff[(1 << i) - 1];
+          for (int m = 1; m < 1 << i; m++) g[i] = madd(w[m], diff[(1 << i) - 1 + m], g[i]);
+        }
+        for (int m = (1 << i) - 1; m >= 0; m--) {
+          const R upper = w[m] * x[i];
+          w[2 * m] = w[m] - upper;
+          w[2 * m + 1] = upper;
+        }
+      }
+    }
+    for (int m = 0; m < QUADS; m++) {
+      s[4 * m] = w[m];
+      s[4 * m + 1] = w[m] * q;
+      s[4 * m + 2] = w[m] * p;
+      s[4 * m + 3] = s[4 * m + 1] * p;
+      if (NEED_X) {
+        const R by_p = madd(R::all(c[4 * m + 3]), q, R::all(c[4 * m + 2]));
+        const R by_q = madd(R::all(c[4 * m + 3]), p, R::all(c[4 * m + 1]));
+        g[N - 2] = m ? madd(w[m], by_p, g[N - 2]) : w[m] * by_p;
+        g[N - 1] = m ? madd(w[m], by_q, g[N - 1]) : w[m] * by_q;
+      }
+    }
+  }
+}
+
+// SPAN floats of each input's row.
+template <int N, int STRIDE, int SPAN>
+GL_INLINE void fetch(const float* x, const int32_t* fanin) {
+  for (int i = 0; i < N; i++)
+    for (int part = 0; part < SPAN; part += 16) __builtin_prefetch(x + (int64_t)fanin[i] * STRIDE + part);
+}
+
+// Rows of x are STRIDE floats apart, rows of out out_stride. LINES: out rows are [value | gradient]; zero the gradient.
+template <int N, int W, int STRIDE, bool LINES>
+inline void run_fwd(const float* x, const int32_t* fanin, const float* c, int64_t gates, float* out, int64_t out_stride) {
+  auto step = [&](int64_t j) __attribute__((always_inline)) {
+    Row<W> in[N];
+    for (int i = 0; i < N; i++) in[i] = Row<W>::load(x + (int64_t)fanin[j * N + i] * STRIDE);
+    gate_value<N, W>(c + (j << N), in, nullptr).store(out + j * out_stride);
+    if (LINES) Row<W>::all(0.0f).store(out + j * out_stride + W);
+  };
+  int64_t j = 0;
+  for (; j + AHEAD < gates; j++) {
+    if (W == TILE) fetch<N, STRIDE, W>(x, fanin + (j + AHEAD) * N);
+    step(j);
+  }
+  for (; j < gates; j++) step(j);
+}
+
+// Saved full rows that become the lines of the layer below while this layer's gates are worked on: line j is written
+// right after the out-gradient of gate j, which lies in the same place, has been read for the last time.
+struct Feed {
+  const float* rows;
+  float* lines;
+  int64_t count;
+};
+
+// x: lines [value | gradient] of the inputs, gradients are added to. sums: [gates, 2^N], padded to a multiple of 16.
+// Returns how many rows were fed.
+template <int N, int W, bool NEED_X>
+inline int64_t run_bwd(float* x, const int32_t* fanin, const float* c, int64_t gates, const float* o, int64_t o_stride,
+                       float* sums, bool accumulate, const Feed& feed) {
+  constexpr int ENTRIES = 1 << N;
+  // Sums are reduced sixteen rows at a time: eight gates of arity 1, four of arity 2, ..., one of arity 4 and up.
+  constexpr int TOGETHER = W == 1 || N >= 4 ? 1 : 16 >> N;
+  auto step = [&](int64_t j, Row<W>* s) __attribute__((always_inline)) {
+    Row<W> in[N], g[N];
+    float* line[N];
+    for (int i = 0; i < N; i++) {
+      line[i] = x + (int64_t)fanin[j * N + i] * (2 * W);
+      in[i] = Row<W>::load(line[i]);
+    }
+    gate_bwd<N, W, NEED_X>(c + (j << N), in, Row<W>::load(o + j * o_stride), s, g);
+    // One input after the other: a gate may read the same row twice.
+    if (NEED_X)
+      for (int i = 0; i < N; i++) (Row<W>::load(line[i] + W) + g[i]).store(line[i] + W);
+  };
+  auto add = [&](int64_t j, const Row<W>* s) __attribute__((always_inline)) {
+    if constexpr (W == 1)
+      for (int k = 0; k < ENTRIES; k++) sums[(j << N) + k] = accumulate ? sums[(j << N) + k] + s[k].v[0] : s[k].v[0];
+    else
+      for (int k = 0; k < TOGETHER * ENTRIES; k += 16) add_sums(s + k, sums + (j << N) + k, accumulate);
+  };
+  Row<W> s[TOGETHER * ENTRIES];
+  int64_t j = 0, fed = 0;
+  for (; j + AHEAD + TOGETHER <= gates; j += TOGETHER) {
+#pragma GCC unroll 8
+    for (int u = 0; u < TOGETHER; u++) {
+      if (W == TILE) {
+        fetch<N, 2 * W, 2 * W>(x, fanin + (j + u + AHEAD) * N);
+        __builtin_prefetch(o + (j + u + AHEAD) * o_stride);
+      }
+      step(j + u, s + u * ENTRIES);
+    }
+    add(j, s);
+    if (W == TILE && j + TOGETHER <= feed.count) {
+#pragma GCC unroll 8
+      for (int u = 0; u < TOGETHER; u++) {
+        float* line = feed.lines + (j + u) * 2 * W;
+        Row<W>::load(feed.rows + (j + u) * W).store(line);
+        Row<W>::all(0.0f).store(line + W);
+      }
+      fed = j + TOGETHER;
+    }
+  }
+  for (; j < gates; j += TOGETHER) {
+    for (int u = 0; u < TOGETHER; u++) {
+      if (j + u < gates) step(j + u, s + u * ENTRIES);
+      else
+        for (int k = 0; k < ENTRIES; k++) s[u * ENTRIES + k] = Row<W>::all(0.0f);
+    }
+    add(j, s);
+  }
+  return fed;
+}
+
+template <int W, int STRIDE, bool LINES>
+inline void gates_fwd(int arity, const float* x, const int32_t* fanin, const float* c, int64_t gates, float* out,
+                      int64_t out_stride) {
+  switch (arity) {
+    case 1: return run_fwd<1, W, STRIDE, LINES>(x, fanin, c, gates, out, out_stride);
+    case 2: return run_fwd<2, W, STRIDE, LINES>(x, fanin, c, gates, out, out_stride);
+    case 3: return run_fwd<3, W, STRIDE, LINES>(x, fanin, c, gates, out, out_stride);
+    case 4: return run_fwd<4, W, STRIDE, LINES>(x, fanin, c, gates, out, out_stride);
+    case 5: return run_fwd<5, W, STRIDE, LINES>(x, fanin, c, gates, out, out_stride);
+    default: return run_fwd<6, W, STRIDE, LINES>(x, fanin, c, gates, out, out_stride);
+  }
+}
+
+template <int W, bool NEED_X>
+inline int64_t gates_bwd(int arity, float* x, const int32_t* fanin, const float* c, int64_t gates, const float* o,
+                         int64_t o_stride, float* sums, bool accumulate, const Feed& feed) {
+  switch (arity) {
+    case 1: return run_bwd<1, W, NEED_X>(x, fanin, c, gates, o, o_stride, sums, accumulate, feed);
+    case 2: return run_bwd<2, W, NEED_X>(x, fanin, c, gates, o, o_stride, sums, accumulate, feed);
+    case 3: return run_bwd<3, W, NEED_X>(x, fanin, c, gates, o, o_stride, sums, accumulate, feed);
+    case 4: return run_bwd<4, W, NEED_X>(x, fanin, c, gates, o, o_stride, sums, accumulate, feed);
+    case 5: return run_bwd<5, W, NEED_X>(x, fanin, c, gates, o, o_stride, sums, accumulate, feed);
+    default: return run_bwd<6, W, NEED_X>(x, fanin, c, gates, o, o_stride, sums, accumulate, feed);
+  }
+}
+
+}  // namespace GL_PATH
+}  // namespace gatelight

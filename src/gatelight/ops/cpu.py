@@ -1,0 +1,308 @@
+"""The native CPU kernels on torch tensors: one layer of gates, or a chain of layers in one call.
+
+Arrays are feature-major, [features, batch] and [gates, batch]. An input or an out-gradient may also be the transposed
+view of a contiguous [batch, features] array: the kernels read both as they are, anything else is copied first.
+
+Indices in ``fanin`` are trusted here: check them once with :func:`check_fanin` where they are made.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import weakref
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from gatelight import native
+from gatelight.names import check_name
+
+#: What theta is: the table itself, one of IWP's estimators, or OP's logits.
+KINDS = {
+    "table": 0,
+    "iwp-sin": 1,
+    "iwp-sin-st": 2,
+    "iwp-sigmoid": 3,
+    "iwp-sigmoid-st": 4,
+    "iwp-linear-st": 5,
+    "op": 6,
+}
+#: What forward leaves for backward: nothing, every hidden activation, or the same rounded to bfloat16.
+MODES = {"recompute": 0, "keep": 1, "keep-bf16": 2}
+
+MAX_ARITY = 6
+MAX_OP_ARITY = 3
+
+#: Bytes from which memory comes from the library's store: the system's allocator returns large blocks to the system,
+#: and every step would pay for fresh pages.
+_LARGE = 1 << 20
+
+_threads: int | None = None
+
+
+def is_available() -> bool:
+    """Whether the native library is there; :func:`gatelight.native.why_not` says why it is not."""
+    return native.load() is not None
+
+
+def set_threads(threads: int | None) -> None:
+    """Let the kernels use this many threads; None, the default, means as many as torch uses."""
+    global _threads
+    if threads is not None and threads < 1:
+        raise ValueError(f"threads must be at least 1, got {threads}")
+    _threads = threads
+
+
+def get_threads() -> int:
+    """How many threads the next call may use."""
+    return torch.get_num_threads() if _threads is None else _threads
+
+
+def simd() -> str:
+    """The SIMD path in use: ``avx512``, ``avx2`` or ``base``."""
+    return str(_library().gl_simd().decode())
+
+
+def available_simd() -> list[str]:
+    """The SIMD paths this machine can run, best first."""
+    return str(_library().gl_simd_available().decode()).split()
+
+
+def select_simd(name: str) -> None:
+    """Use another SIMD path from now on (the environment variable ``GATELIGHT_SIMD`` chooses the first)."""
+    check_name("SIMD path", name, available_simd())
+    _library().gl_simd_select(name.encode())
+
+
+def check_fanin(fanin: Tensor, features: int) -> None:
+    """Raise a ValueError unless every index of an int32 [gates, arity] tensor is in 0..features-1."""
+    _check("fanin", fanin, torch.int32, 2)
+    at = _library().gl_check_fanin(fanin.data_ptr(), fanin.numel(), features)
+    if at >= 0:
+        gate, slot = divmod(at, fanin.shape[1])
+        raise ValueError(f"fanin[{gate}, {slot}] must be from 0 to {features - 1}, got {int(fanin[gate, slot])}")
+
+
+def table_fwd(theta: Tensor, kind: str, arity: int) -> Tensor:
+    """Tables [gates, 2**arity] of parameters [gates, parameters]."""
+    gates = _check_theta(theta, kind, arity)
+    table = theta.new_empty(gates, 1 << arity)
+    if gates:
+        _call("gl_table_fwd", KINDS[kind], arity, gates, theta.data_ptr(), table.data_ptr())
+    return table
+
+
+def table_bwd(theta: Tensor, grad_table: Tensor, kind: str, arity: int) -> Tensor:
+    """Gradients for theta, given those for the tables."""
+    gates = _check_theta(theta, kind, arity)
+    _check_shape("grad_table", grad_table, torch.float32, (gates, 1 << arity))
+    grad = torch.empty_like(theta)
+    if gates:
+        pointers = theta.data_ptr(), grad_table.data_ptr(), grad.data_ptr()
+        _call("gl_table_bwd", KINDS[kind], arity, gates, *pointers)
+    return grad
+
+
+def lut_fwd(x: Tensor, fanin: Tensor, table: Tensor) -> Tensor:
+    """Outputs [gates, batch] of one layer of gates on x [features, batch]."""
+    return stack_fwd(x, [fanin], [table], ["table"], "recompute")[0]
+
+
+def lut_bwd(
+    grad_out: Tensor, x: Tensor, fanin: Tensor, table: Tensor, need_x: bool = True, need_table: bool = True
+) -> tuple[Tensor | None, Tensor | None]:
+    """Gradients for x [features, batch] and table [gates, 2**arity] of one layer, each only if needed."""
+    grads = [torch.empty_like(table) if need_table else None]
+    grad_x = _backward(grad_out, x, None, [fanin], [table], ["table"], "recompute", need_x, grads)
+    return grad_x, grads[0]
+
+
+def stack_fwd(
+    x: Tensor, fanins: Sequence[Tensor], thetas: Sequence[Tensor], kinds: Sequence[str], mode: str = "keep"
+) -> tuple[Tensor, Tensor]:
+    """A chain of dense layers on x [features, batch].
+
+    Args:
+        x: Inputs, [features, batch], float32.
+        fanins: For each layer int32 [gates, arity], contiguous, indices into the layer before.
+        thetas: For each layer float32 [gates, parameters], contiguous.
+        kinds: For each layer a name in :data:`KINDS`.
+        mode: A name in :data:`MODES`. ``recompute`` is the one for inference.
+
+    Returns:
+        Outputs of the last layer [gates, batch], and what :func:`stack_bwd` wants as ``saved`` (bytes).
+    """
+    check_name("memory mode", mode, MODES)
+    rows, matrix = _matrix("x", x)
+    layers = _layers(rows.shape[0], fanins, thetas, kinds)
+    batch = rows.shape[1]
+    out = _empty(fanins[-1].shape[0], batch)
+    library = _library()
+    saved = _bytes(library.gl_save_bytes(layers, len(layers), batch, MODES[mode]))
+    arguments = matrix, native.Matrix(out.data_ptr(), batch, 0), saved.data_ptr()
+    _call("gl_stack_fwd", layers, len(layers), batch, MODES[mode], *arguments)
+    return out, saved
+
+
+def stack_bwd(
+    grad_out: Tensor,
+    x: Tensor,
+    saved: Tensor,
+    fanins: Sequence[Tensor],
+    thetas: Sequence[Tensor],
+    kinds: Sequence[str],
+    mode: str = "keep",
+    need_x: bool = False,
+) -> tuple[Tensor | None, list[Tensor]]:
+    """Gradients of :func:`stack_fwd` for x [features, batch] (if needed) and for each theta."""
+    grads = [_empty(*theta.shape) for theta in thetas]
+    grad_x = _backward(grad_out, x, saved, fanins, thetas, kinds, mode, need_x, grads)
+    return grad_x, grads
+
+
+def work_bytes(x: Tensor, fanins: Sequence[Tensor], thetas: Sequence[Tensor], kinds: Sequence[str], mode: str) -> int:
+    """Bytes :func:`stack_bwd` takes besides its results and ``saved``, with the current number of threads."""
+    layers = _layers(x.shape[0], fanins, thetas, kinds)
+    _library().gl_set_threads(get_threads())
+    return int(_library().gl_work_bytes(layers, len(layers), x.shape[1], MODES[mode]))
+
+
+def _backward(
+    grad_out: Tensor,
+    x: Tensor,
+    saved: Tensor | None,
+    fanins: Sequence[Tensor],
+    thetas: Sequence[Tensor],
+    kinds: Sequence[str],
+    mode: str,
+    need_x: bool,
+    grads: Sequence[Tensor | None],
+) -> Tensor | None:
+    check_name("memory mode", mode, MODES)
+    x_rows, x_matrix = _matrix("x", x)
+    out_rows, out_matrix = _matrix("grad_out", grad_out)
+    features, batch = x_rows.shape
+    layers = _layers(features, fanins, thetas, kinds, grads)
+    if out_rows.shape != (fanins[-1].shape[0], batch):
+        raise ValueError(f"grad_out must be {(fanins[-1].shape[0], batch)}, got {tuple(out_rows.shape)}")
+    library = _library()
+    size = library.gl_save_bytes(layers, len(layers), batch, MODES[mode])
+    if size and (saved is None or saved.numel() < size):
+        raise ValueError(f"saved must hold {size} bytes, got {0 if saved is None else saved.numel()}")
+    grad_x = _empty(features, batch) if need_x else None
+    x_gradient = native.Matrix(None if grad_x is None else grad_x.data_ptr(), batch, 0)
+    save = 0 if saved is None else saved.data_ptr()
+    arguments = x_matrix, out_matrix, x_gradient, save
+    _call("gl_stack_bwd", layers, len(layers), batch, MODES[mode], *arguments)
+    return grad_x
+
+
+def _library() -> ctypes.CDLL:
+    library = native.load()
+    if library is None:
+        raise RuntimeError(f"the cpu kernels are missing: {native.why_not()}")
+    return library
+
+
+def _call(name: str, *arguments: object) -> None:
+    library = _library()
+    library.gl_set_threads(get_threads())
+    status = getattr(library, name)(*arguments)
+    if status == 2:
+        raise MemoryError(f"{name} ran out of memory")
+    if status:
+        raise ValueError(f"{name} rejected its arguments (status {status})")
+
+
+def _matrix(name: str, x: Tensor) -> tuple[Tensor, native.Matrix]:
+    """A tensor [rows, batch] as the kernels read it, and what keeps its memory alive."""
+    if x.ndim != 2 or x.dtype != torch.float32 or x.device.type != "cpu":
+        raise ValueError(
+            f"{name} must be float32 [rows, batch] on the CPU, got {x.dtype} {tuple(x.shape)} on {x.device}"
+        )
+    rows, batch = x.shape
+    if batch <= 1 or x.stride(1) == 1:
+        if rows > 1 and x.stride(0) < 1 and batch:
+            x = x.contiguous()
+        return x, native.Matrix(x.data_ptr(), x.stride(0), 0)
+    if rows <= 1 or x.stride(0) == 1:
+        return x, native.Matrix(x.data_ptr(), x.stride(1), 1)
+    x = x.contiguous()
+    return x, native.Matrix(x.data_ptr(), x.stride(0), 0)
+
+
+def _layers(
+    features: int,
+    fanins: Sequence[Tensor],
+    thetas: Sequence[Tensor],
+    kinds: Sequence[str],
+    grads: Sequence[Tensor | None] | None = None,
+) -> ctypes.Array[native.Layer]:
+    if not fanins or not len(fanins) == len(thetas) == len(kinds):
+        raise ValueError(
+            "fanins, thetas and kinds must have one entry for each layer, "
+            f"got {len(fanins)}, {len(thetas)} and {len(kinds)}"
+        )
+    layers = (native.Layer * len(fanins))()
+    for i, (fanin, theta, kind) in enumerate(zip(fanins, thetas, kinds, strict=True)):
+        _check("fanin", fanin, torch.int32, 2)
+        gates, arity = fanin.shape
+        if _check_theta(theta, kind, arity) != gates:
+            raise ValueError(f"theta must have {gates} rows as fanin has, got {tuple(theta.shape)}")
+        grad = None if grads is None else grads[i]
+        pointers = fanin.data_ptr(), theta.data_ptr(), None if grad is None else grad.data_ptr()
+        layers[i] = native.Layer(features, gates, arity, KINDS[kind], *pointers)
+        features = gates
+    return layers
+
+
+def _check_theta(theta: Tensor, kind: str, arity: int) -> int:
+    """The number of gates of parameters [gates, parameters]."""
+    check_name("kind", kind, KINDS)
+    most = MAX_OP_ARITY if kind == "op" else MAX_ARITY
+    if not 1 <= arity <= most:
+        raise ValueError(f"the arity of kind {kind!r} must be from 1 to {most}, got {arity}")
+    _check_shape("theta", theta, torch.float32, (theta.shape[0], 1 << (1 << arity if kind == "op" else arity)))
+    return theta.shape[0]
+
+
+def _check(name: str, tensor: Tensor, dtype: torch.dtype, ndim: int) -> None:
+    if tensor.dtype != dtype or tensor.ndim != ndim or tensor.device.type != "cpu" or not tensor.is_contiguous():
+        raise ValueError(
+            f"{name} must be a contiguous {dtype} tensor of {ndim} dimensions on the CPU, "
+            f"got {tensor.dtype} {tuple(tensor.shape)} on {tensor.device}"
+        )
+
+
+def _check_shape(name: str, tensor: Tensor, dtype: torch.dtype, shape: tuple[int, ...]) -> None:
+    _check(name, tensor, dtype, len(shape))
+    if tensor.shape != shape:
+        raise ValueError(f"{name} must have shape {shape}, got {tuple(tensor.shape)}")
+
+
+def _empty(rows: int, columns: int) -> Tensor:
+    """Uninitialised float32 [rows, columns]; large ones from the library's store, see :func:`_bytes`."""
+    size = 4 * rows * columns
+    if size < _LARGE:
+        return torch.empty(rows, columns)
+    return _bytes(size).view(torch.float32).view(rows, columns)
+
+
+def _bytes(size: int) -> Tensor:
+    """Uninitialised bytes from the library's store, which takes them back when the tensor is gone."""
+    if size == 0:
+        return torch.empty(0, dtype=torch.uint8)
+    library = _library()
+    address = library.gl_acquire(size)
+    if not address:
+        raise MemoryError(f"no memory for {size} bytes of saved activations")
+    block = _block_type(size).from_address(address)
+    weakref.finalize(block, library.gl_release, address).atexit = False
+    return torch.frombuffer(block, dtype=torch.uint8)
+
+
+@functools.lru_cache(maxsize=64)
+def _block_type(size: int) -> type[ctypes.Array[ctypes.c_uint8]]:
+    return ctypes.c_uint8 * size

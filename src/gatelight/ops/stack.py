@@ -1,0 +1,74 @@
+"""A chain of dense logic layers as one call of the native kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from gatelight.names import check_name
+from gatelight.ops import cpu
+from gatelight.ops.backend import native_takes
+
+MEMORY = ("auto", *cpu.MODES)
+
+#: Above this many bytes of activations ``auto`` computes them again in backward and saves none.
+KEEP_LIMIT = 1 << 30
+
+
+def can_stack(x: Tensor, thetas: Sequence[Tensor]) -> bool:
+    """Whether :func:`stack` takes these operands (float32 on the CPU, native kernels there, not being compiled)."""
+    return not torch.compiler.is_compiling() and native_takes(x, *thetas)
+
+
+def stack(
+    x: Tensor, fanins: Sequence[Tensor], thetas: Sequence[Tensor], kinds: Sequence[str], memory: str = "auto"
+) -> Tensor:
+    """Evaluate a chain of dense layers, differentiable in x and in every theta.
+
+    Layer l computes ``lut(., fanins[l], table(thetas[l]))`` where ``kinds[l]`` names the map theta -> table.
+
+    Args:
+        x: Inputs, [batch, features], float32.
+        fanins: For each layer int32 [gates, arity], checked by the caller.
+        thetas: For each layer float32 [gates, parameters].
+        kinds: For each layer a name in :data:`gatelight.ops.cpu.KINDS`.
+        memory: What forward leaves for backward: ``keep`` (one value for each gate and sample), ``keep-bf16``,
+            ``recompute`` (nothing), or ``auto``, which keeps up to :data:`KEEP_LIMIT` bytes.
+
+    Returns:
+        Outputs of the last layer [batch, gates], a transposed view of [gates, batch].
+    """
+    check_name("memory mode", memory, MEMORY)
+    if memory == "auto":
+        values = sum(fanin.shape[0] for fanin in fanins) * x.shape[0]
+        memory = "keep" if 4 * values <= KEEP_LIMIT else "recompute"
+    if not (torch.is_grad_enabled() and (x.requires_grad or any(t.requires_grad for t in thetas))):
+        return cpu.stack_fwd(x.t(), fanins, [t.detach() for t in thetas], kinds, "recompute")[0].t()
+    out: Tensor = _Stack.apply(x.t(), tuple(kinds), memory, *fanins, *thetas)  # type: ignore[no-untyped-call]
+    return out.t()
+
+
+class _Stack(torch.autograd.Function):
+    """Forward and backward of the chain on feature-major arrays."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, kinds: tuple[str, ...], memory: str, *operands: Tensor) -> Tensor:
+        fanins, thetas = operands[: len(kinds)], operands[len(kinds) :]
+        out, saved = cpu.stack_fwd(x, fanins, thetas, kinds, memory)
+        ctx.kinds, ctx.memory = kinds, memory
+        ctx.save_for_backward(x, saved, *operands)
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *grads: Tensor) -> Any:
+        x, saved, *operands = ctx.saved_tensors
+        layers = len(ctx.kinds)
+        fanins, thetas = operands[:layers], operands[layers:]
+        need_x = ctx.needs_input_grad[0]
+        grad_x, grad_thetas = cpu.stack_bwd(grads[0], x, saved, fanins, thetas, ctx.kinds, ctx.memory, need_x)
+        return grad_x, None, None, *[None] * layers, *grad_thetas

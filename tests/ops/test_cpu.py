@@ -1,0 +1,358 @@
+"""The native kernels against a fold in double precision: values, gradients, and the same bits for any threads."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from unittest import mock
+
+import pytest
+import torch
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from gatelight import native
+from gatelight.ops import cpu
+
+if not cpu.is_available():
+    if os.environ.get("CI") == "true":
+        raise RuntimeError(str(native.why_not()))
+    pytest.skip(str(native.why_not()), allow_module_level=True)
+
+PATHS = cpu.available_simd()
+KINDS = list(cpu.KINDS)
+FLOAT32_MODES = ["keep", "recompute"]
+
+
+@pytest.fixture(autouse=True)
+def settled() -> Iterator[None]:
+    best = cpu.simd()
+    yield
+    cpu.select_simd(best)
+    cpu.set_threads(None)
+
+
+@dataclass(frozen=True)
+class Stack:
+    batch: int
+    features: int
+    widths: tuple[int, ...]
+    arities: tuple[int, ...]
+    kinds: tuple[str, ...]
+    seed: int = 0
+
+    def tensors(self) -> tuple[Tensor, list[Tensor], list[Tensor], Tensor]:
+        """x [features, batch], fanins, thetas and an out-gradient."""
+        random = torch.Generator().manual_seed(self.seed)
+        fanins, thetas, features = [], [], self.features
+        for gates, arity, kind in zip(self.widths, self.arities, self.kinds, strict=True):
+            fanins.append(torch.randint(0, features, (gates, arity), dtype=torch.int32, generator=random))
+            size = (gates, 1 << (1 << arity if kind == "op" else arity))
+            draw = torch.rand if kind == "table" else torch.randn
+            thetas.append(draw(size, generator=random))
+            features = gates
+        x = torch.rand(self.features, self.batch, generator=random)
+        return x, fanins, thetas, torch.randn(features, self.batch, generator=random)
+
+
+@st.composite
+def stacks(draw: st.DrawFn) -> Stack:
+    kinds = draw(st.lists(st.sampled_from(KINDS), min_size=1, max_size=4))
+    arities = [draw(st.integers(1, 3 if kind == "op" else 6)) for kind in kinds]
+    widths = [draw(st.integers(1, 37)) for _ in kinds]
+    batch = draw(st.one_of(st.integers(1, 40), st.sampled_from([64, 100, 161])))
+    seed = draw(st.integers(0, 1 << 30))
+    return Stack(batch, draw(st.integers(1, 20)), tuple(widths), tuple(arities), tuple(kinds), seed)
+
+
+def table(theta: Tensor, kind: str, arity: int) -> Tensor:
+    if kind == "table":
+        return theta
+    if kind == "op":
+        entries = 1 << arity
+        functions = torch.arange(1 << entries)[:, None] >> torch.arange(entries - 1, -1, -1) & 1
+        return torch.softmax(theta, -1) @ functions.to(theta.dtype)
+    estimators: dict[str, Callable[[Tensor], Tensor]] = {
+        "iwp-sin": lambda t: 0.5 + 0.5 * torch.sin(t),
+        "iwp-sin-st": lambda t: 0.5 + 0.5 * torch.sin(t.clamp(-torch.pi / 2, torch.pi / 2)),
+        "iwp-sigmoid": torch.sigmoid,
+        "iwp-sigmoid-st": torch.sigmoid,
+        "iwp-linear-st": lambda t: t.clamp(0, 1),
+    }
+    value = estimators[kind](theta)
+    return theta + (value - theta).detach() if kind.endswith("-st") else value
+
+
+def fold(x: Tensor, fanin: Tensor, tables: Tensor) -> Tensor:
+    entries = tables.unsqueeze(2)
+    for column in fanin.unbind(1):
+        low, high = entries.chunk(2, 1)
+        entries = low + x[column].unsqueeze(1) * (high - low)
+    return entries.squeeze(1)
+
+
+def expected(stack: Stack) -> list[Tensor]:
+    """Outputs, gradient for x and gradients for each theta, in float64."""
+    x, fanins, thetas, grad_out = stack.tensors()
+    inputs = [t.double().requires_grad_() for t in (x, *thetas)]
+    rows = inputs[0]
+    for fanin, theta, kind, arity in zip(fanins, inputs[1:], stack.kinds, stack.arities, strict=True):
+        rows = fold(rows, fanin, table(theta, kind, arity))
+    # An unused input has no path to the output; its gradient is zero.
+    return [rows.detach(), *torch.autograd.grad(rows, inputs, grad_out.double(), materialize_grads=True)]
+
+
+@contextlib.contextmanager
+def poisoned() -> Iterator[None]:
+    """Memory for results and for what is saved starts as NaN."""
+    empty_like, new_bytes = torch.empty_like, cpu._bytes
+    with (
+        mock.patch.object(torch, "empty_like", lambda t: empty_like(t).fill_(torch.nan)),
+        mock.patch.object(cpu, "_bytes", lambda size: new_bytes(size).fill_(255)),
+        mock.patch.object(cpu, "_empty", lambda rows, batch: torch.full((rows, batch), torch.nan)),
+    ):
+        yield
+
+
+def run(stack: Stack, mode: str = "keep", x: Tensor | None = None, grad_out: Tensor | None = None) -> list[Tensor]:
+    x0, fanins, thetas, grad_out0 = stack.tensors()
+    x = x0 if x is None else x
+    with poisoned():
+        out, saved = cpu.stack_fwd(x, fanins, thetas, stack.kinds, mode)
+        go = grad_out0 if grad_out is None else grad_out
+        grad_x, grads = cpu.stack_bwd(go, x, saved, fanins, thetas, stack.kinds, mode, need_x=True)
+    assert grad_x is not None
+    return [out, grad_x, *grads]
+
+
+def assert_close(got: list[Tensor], want: list[Tensor]) -> None:
+    for a, b in zip(got, want, strict=True):
+        scale = float(b.abs().max()) if b.numel() else 0.0
+        torch.testing.assert_close(a.double(), b, rtol=0, atol=2e-5 * scale + 1e-7)
+
+
+def assert_same_bits(got: list[Tensor], want: list[Tensor]) -> None:
+    for a, b in zip(got, want, strict=True):
+        assert torch.equal(a.view(torch.int32), b.view(torch.int32))
+
+
+@pytest.mark.parametrize("path", PATHS)
+@given(stack=stacks())
+@example(stack=Stack(1, 1, (1,), (2,), ("iwp-sin",)))
+@example(stack=Stack(17, 1, (1, 1), (6, 3), ("table", "op")))
+@settings(max_examples=40, deadline=None)
+def test_values_gradients_and_bits(path: str, stack: Stack) -> None:
+    cpu.select_simd(path)
+    cpu.set_threads(1)
+    kept = run(stack, "keep")
+    assert_close(kept, expected(stack))
+    assert_same_bits(run(stack, "recompute"), kept)
+    for threads in (2, 3, 5):
+        cpu.set_threads(threads)
+        assert_same_bits(run(stack, FLOAT32_MODES[threads % 2]), kept)
+
+
+@given(stack=stacks(), gap=st.integers(0, 5), offset=st.integers(0, 3))
+@settings(max_examples=30, deadline=None)
+def test_any_layout_of_the_inputs(stack: Stack, gap: int, offset: int) -> None:
+    x, _, _, grad_out = stack.tensors()
+    want = run(stack)
+    for arrange in (spread, sample_major, neither):
+        assert_same_bits(run(stack, "keep", arrange(x, gap, offset), arrange(grad_out, gap, offset)), want)
+
+
+def spread(x: Tensor, gap: int, offset: int) -> Tensor:
+    """The same matrix with rows further apart, starting off a cache line."""
+    store = torch.full((x.shape[0] * (x.shape[1] + gap) + offset,), torch.nan)
+    view = store[offset:].view(x.shape[0], -1)[:, : x.shape[1]]
+    return view.copy_(x)
+
+
+def sample_major(x: Tensor, gap: int, offset: int) -> Tensor:
+    return spread(x.t(), gap, offset).t()
+
+
+def neither(x: Tensor, gap: int, offset: int) -> Tensor:
+    return x.repeat_interleave(2 + gap, 1)[:, :: 2 + gap]
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize(("batch", "layers"), [(600, 3), (33, 20), (1, 20), (16, 11)])
+def test_many_groups_and_many_segments(path: str, batch: int, layers: int) -> None:
+    # Sixteen groups of tiles, and more layers than a segment of the recomputation has. Deep random nets lose their
+    # gradient, so the tables are pass-through gates with some noise.
+    cpu.select_simd(path)
+    stack = Stack(batch, 30, (40,) * layers, (2,) * layers, ("table",) * layers)
+    x, fanins, thetas, grad_out = stack.tensors()
+    thetas = [0.1 * t + torch.tensor([0.0, 0.1, 0.8, 0.9]) for t in thetas]
+    with mock.patch.object(Stack, "tensors", return_value=(x, fanins, thetas, grad_out)):
+        want = expected(stack)
+        first = run(stack, "keep")
+        assert_close(first, want)
+        for threads in (1, 3):
+            cpu.set_threads(threads)
+            for mode in FLOAT32_MODES:
+                assert_same_bits(run(stack, mode), first)
+
+
+@pytest.mark.parametrize("batch", [1, 5, 16, 40])
+def test_bfloat16_activations_round_gradients_alone(batch: int) -> None:
+    stack = Stack(batch, 9, (30, 30, 30), (2, 2, 3), ("iwp-sin",) * 3)
+    kept, halves = run(stack, "keep"), run(stack, "keep-bf16")
+    assert_same_bits(halves[:1], kept[:1])
+    for a, b in zip(halves, kept, strict=True):
+        assert float((a - b).abs().max()) <= 0.02 * float(b.abs().max())
+    assert not torch.equal(halves[2], kept[2])
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("batch", [1, 3, 20])
+def test_nan_stays_where_it_belongs(path: str, batch: int) -> None:
+    cpu.select_simd(path)
+    fanin = torch.tensor([[0, 1], [1, 2], [2, 2]], dtype=torch.int32)
+    tables = torch.rand(3, 4)
+    x = torch.rand(3, batch)
+    x[0, batch - 1] = torch.nan
+    out = cpu.lut_fwd(x, fanin, tables)
+    want = torch.zeros(3, batch, dtype=torch.bool)
+    want[0, batch - 1] = True
+    assert torch.equal(out.isnan(), want)
+    grad_x, grad_table = cpu.lut_bwd(torch.ones(3, batch), x, fanin, tables)
+    assert grad_x is not None
+    assert grad_table is not None
+    assert grad_table.isnan().any(1).tolist() == [True, False, False]
+    assert not grad_x[:, : batch - 1].isnan().any()
+    assert not grad_x[2].isnan().any()
+
+
+def test_padding_adds_nothing_where_values_overflow() -> None:
+    # With x = 0 the first layer would give 1e38 and the second infinity; no sample has x = 0.
+    fanins = [torch.zeros(1, 1, dtype=torch.int32), torch.zeros(1, 2, dtype=torch.int32)]
+    thetas = [torch.tensor([[1e38, 1.0]]), torch.tensor([[0.0, 0.0, 0.0, 1.0]])]
+    x, grad_out = torch.ones(1, 3), torch.ones(1, 3)
+    out, saved = cpu.stack_fwd(x, fanins, thetas, ["table"] * 2)
+    _, grads = cpu.stack_bwd(grad_out, x, saved, fanins, thetas, ["table"] * 2)
+    assert torch.isfinite(out).all()
+    assert torch.isfinite(grads[1]).all()
+
+
+@pytest.mark.parametrize("arity", range(1, 7))
+@pytest.mark.parametrize("batch", [0, 1, 23])
+def test_one_layer(arity: int, batch: int) -> None:
+    stack = Stack(batch, 7, (19,), (arity,), ("table",))
+    x, [fanin], [tables], grad_out = stack.tensors()
+    want = expected(stack)
+    with poisoned():
+        out = cpu.lut_fwd(x, fanin, tables)
+        grad_x, grad_table = cpu.lut_bwd(grad_out, x, fanin, tables)
+        assert cpu.lut_bwd(grad_out, x, fanin, tables, need_x=False, need_table=False) == (None, None)
+    assert grad_x is not None
+    assert grad_table is not None
+    assert_close([out, grad_x, grad_table], want)
+
+
+def test_inputs_nobody_reads_get_zero() -> None:
+    fanin = torch.tensor([[3, 3]], dtype=torch.int32)
+    with poisoned():
+        grad_x, _ = cpu.lut_bwd(torch.ones(1, 20), torch.rand(5, 20), fanin, torch.rand(1, 4))
+    assert grad_x is not None
+    assert torch.equal(grad_x[[0, 1, 2, 4]], torch.zeros(4, 20))
+
+
+def test_memory_of_both_modes() -> None:
+    gates, batch = 4000, 100
+
+    def bytes_of(mode: str, layers: int) -> int:
+        stack = Stack(batch, 500, (gates,) * layers, (2,) * layers, ("iwp-sin",) * layers)
+        x, fanins, thetas, _ = stack.tensors()
+        _, saved = cpu.stack_fwd(x, fanins, thetas, stack.kinds, mode)
+        return saved.numel() + cpu.work_bytes(x, fanins, thetas, stack.kinds, mode)
+
+    cpu.set_threads(2)
+    assert bytes_of("keep", 40) <= 1.3 * 4 * gates * 40 * batch
+    # Coefficients and the sums of three groups, 4 x 16 bytes for each gate, are all that grows with the depth.
+    growth = bytes_of("recompute", 40) - bytes_of("recompute", 20)
+    assert growth <= 20 * gates * (64 + 2 * 16)
+
+
+def test_a_forked_child_computes() -> None:
+    stack = Stack(64, 10, (200, 200), (2, 2), ("iwp-sin", "iwp-sin"))
+    x, fanins, thetas, _ = stack.tensors()
+    cpu.set_threads(3)
+    want, _ = cpu.stack_fwd(x, fanins, thetas, stack.kinds)
+
+    def child() -> None:
+        # Nothing large enough for torch's own threads, which do not survive a fork.
+        out, _ = cpu.stack_fwd(x, fanins, thetas, stack.kinds)
+        os._exit(0 if out.numpy().tobytes() == want.numpy().tobytes() else 1)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        process = multiprocessing.get_context("fork").Process(target=child)
+        process.start()
+    process.join(20)
+    alive = process.is_alive()
+    process.kill()
+    assert not alive, "the child hangs"
+    assert process.exitcode == 0
+
+
+def test_saved_memory_comes_back() -> None:
+    first = cpu._bytes(5_000_000)
+    address = first.data_ptr()
+    view = first.view(torch.float32)
+    del first
+    other = cpu._bytes(5_000_000)
+    assert other.data_ptr() != address
+    del view
+    assert cpu._bytes(5_000_000).data_ptr() == address
+
+
+def test_bad_arguments_are_named() -> None:
+    fanin, theta, x = torch.zeros(3, 2, dtype=torch.int32), torch.zeros(3, 4), torch.zeros(5, 7)
+    with pytest.raises(ValueError, match="theta must have shape"):
+        cpu.stack_fwd(x, [fanin], [theta], ["op"])
+    with pytest.raises(ValueError, match="theta must have 3 rows"):
+        cpu.stack_fwd(x, [fanin], [theta[:2]], ["table"])
+    with pytest.raises(ValueError, match="unknown kind 'sin'"):
+        cpu.stack_fwd(x, [fanin], [theta], ["sin"])
+    with pytest.raises(ValueError, match="unknown memory mode"):
+        cpu.stack_fwd(x, [fanin], [theta], ["table"], "kep")
+    with pytest.raises(ValueError, match="one entry for each layer"):
+        cpu.stack_fwd(x, [fanin], [theta], [])
+    with pytest.raises(ValueError, match="x must be float32"):
+        cpu.lut_fwd(x.double(), fanin, theta)
+    with pytest.raises(ValueError, match="fanin must be a contiguous"):
+        cpu.lut_fwd(x, fanin.long(), theta)
+    with pytest.raises(ValueError, match="theta must be a contiguous"):
+        cpu.lut_fwd(x, fanin, theta.t().contiguous().t())
+    with pytest.raises(ValueError, match="grad_out must be"):
+        cpu.lut_bwd(torch.zeros(3, 6), x, fanin, theta)
+    with pytest.raises(ValueError, match="saved must hold"):
+        cpu.stack_bwd(torch.zeros(3, 7), x, torch.empty(0), [fanin] * 2, [theta] * 2, ["table"] * 2)
+    with pytest.raises(ValueError, match="arity of kind 'op' must be from 1 to 3"):
+        cpu.table_fwd(torch.zeros(1, 4), "op", 4)
+    with pytest.raises(ValueError, match="threads must be"):
+        cpu.set_threads(0)
+    with pytest.raises(ValueError, match="unknown SIMD path"):
+        cpu.select_simd("mmx")
+
+
+def test_an_index_out_of_range_is_found() -> None:
+    fanin = torch.tensor([[0, 1], [4, 5]], dtype=torch.int32)
+    cpu.check_fanin(fanin, 6)
+    with pytest.raises(ValueError, match=r"fanin\[1, 1\] must be from 0 to 4, got 5"):
+        cpu.check_fanin(fanin, 5)
+    with pytest.raises(ValueError, match=r"fanin\[0, 1\].* got -1"):
+        cpu.check_fanin(torch.tensor([[0, -1]], dtype=torch.int32), 5)
+
+
+def test_threads_follow_torch_unless_set() -> None:
+    assert cpu.get_threads() == torch.get_num_threads()
+    cpu.set_threads(3)
+    assert cpu.get_threads() == 3

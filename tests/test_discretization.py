@@ -1,0 +1,106 @@
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import gatelight
+from gatelight import models
+from gatelight.discretization import discretize
+from gatelight.nn import GroupSum, LogicDense, Thermometer, rounded
+
+
+def assert_same(model: nn.Module, circuit: gatelight.Circuit, x: torch.Tensor) -> None:
+    with rounded(model):
+        expected = model(x)
+    counts = torch.from_numpy(circuit.scores(x.numpy()))
+    assert torch.equal((counts / circuit.temperature).float(), expected)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"parametrization": "op", "init": "gaussian"},
+        {"arity": 3, "init": "uniform"},
+        {"arity": 6, "init": "gaussian"},
+        {"arity": 1, "init": "uniform", "wiring": "unique"},
+        {"residual_fraction": 0.7, "init": "gaussian"},
+        {"intervention": 0.3, "dropout": 0.3, "init": "uniform"},
+        {"thresholds": 1, "layers": 1, "init": "xor"},
+        {"init": "false"},
+    ],
+)
+def test_circuit_equals_rounded_model(options: dict[str, Any]) -> None:
+    net = models.build("digits", **({"width": 60, "layers": 3, "seed": 1} | options))
+    x = torch.randint(0, 256, (65, 1, 8, 8), dtype=torch.uint8)
+    circuit = discretize(net, class_names=[str(i) for i in range(10)])
+    assert circuit.feature_shape == (1, 8, 8)
+    assert circuit.class_names[3] == "3"
+    assert_same(net, circuit, x)
+    assert_same(net, circuit, x.float() / 255)
+
+
+def test_colour_images_and_fitted_thresholds() -> None:
+    task = models.Task((3, 4, 5), 4)
+    samples = torch.rand(50, 3, 4, 5) ** 2
+    net = models.build("mine", task=task, width=80, encoding="quantile", samples=samples, thresholds=2, init="uniform")
+    assert_same(net, discretize(net), torch.rand(30, 3, 4, 5))
+
+
+def test_bits() -> None:
+    net = models.build("monk1", init="uniform", seed=0)
+    assert_same(net, discretize(net), torch.randint(0, 2, (100, 17)).float())
+
+
+def test_sequential_with_mixed_arities() -> None:
+    net = nn.Sequential(
+        Thermometer.even(3),
+        nn.Flatten(),
+        LogicDense(48, 50, arity=5, init="uniform", seed=0),
+        LogicDense(50, 40, arity=1, init="uniform", seed=1),
+        LogicDense(40, 30, arity=2, init="uniform", seed=2),
+        GroupSum(3, 2.0),
+    )
+    assert_same(net, discretize(net, input_shape=(1, 4, 4)), torch.rand(40, 1, 4, 4))
+
+
+def test_a_wrong_table_bit_is_noticed() -> None:
+    net = models.build("digits", width=60, layers=1, init="uniform", seed=1)
+    circuit = discretize(net)
+    table = np.array(circuit.table)
+    table[5] ^= np.uint64(2)
+    fields = {name: getattr(circuit, name) for name in circuit.__dataclass_fields__}
+    wrong = gatelight.Circuit(**(fields | {"table": table}))
+    x = torch.randint(0, 256, (500, 1, 8, 8), dtype=torch.uint8)
+    with pytest.raises(AssertionError):
+        assert_same(net, wrong, x)
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (nn.Linear(3, 4), "cannot make a circuit of a Linear"),
+        (nn.Sequential(LogicDense(4, 4), nn.ReLU(), GroupSum(2)), "layer '1', a ReLU"),
+        (nn.Sequential(LogicDense(4, 4)), "does not end in"),
+        (nn.Sequential(LogicDense(4, 4), Thermometer.even(1), GroupSum(2)), "layer '1', a Thermometer"),
+        (nn.Sequential(LogicDense(4, 4), GroupSum(3)), "3 classes do not divide"),
+    ],
+)
+def test_refusals_name_the_layer(model: nn.Module, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        discretize(model)
+
+
+def test_wrong_shape() -> None:
+    with pytest.raises(ValueError, match=r"shape \(1, 5, 5\) give 25 bits, the first layer reads 16"):
+        discretize(nn.Sequential(LogicDense(16, 4), GroupSum(2)), input_shape=(1, 5, 5))
+    with pytest.raises(ValueError, match=r"takes \[batch, 1, 8, 8\], got \(3, 1, 8, 9\)"):
+        models.build("digits", seed=0)(torch.rand(3, 1, 8, 9))
+
+
+def test_public_names() -> None:
+    assert gatelight.discretize is discretize
+    with pytest.raises(AttributeError, match="no attribute 'circuits'"):
+        gatelight.circuits  # noqa: B018
