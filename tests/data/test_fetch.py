@@ -8,12 +8,13 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from gatelight.data import fetch
 from gatelight.data.fetch import Remote, default_folder, ensure, locate, missing
 
-DATA = os.urandom(100_000)
+DATA = np.random.default_rng(0).bytes(100_000)
 SHA = f"sha256:{hashlib.sha256(DATA).hexdigest()}"
 MD5 = f"md5:{hashlib.md5(DATA).hexdigest()}"
 

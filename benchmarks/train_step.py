@@ -1,0 +1,239 @@
+"""Forward and backward of logic networks, parameters included, against rivals in the same run.
+
+    python benchmarks/train_step.py                    all cases, a table and results/train_step.json
+    python benchmarks/train_step.py --case mnist-s     one case
+    python benchmarks/train_step.py --quick            few repetitions
+
+Times are CPU time of one thread, medians of interleaved repetitions; ``--threads`` adds wall time at many threads.
+Nothing is reported unless the kernels' values and gradients equal the reference first.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import resource
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import machine
+import torch
+from torch import Tensor, nn
+
+from gatelight import ops
+from gatelight.nn import LogicDense, LogicStack
+from gatelight.ops import cpu
+
+
+@dataclass(frozen=True)
+class Case:
+    """A stack of dense layers and a batch."""
+
+    features: int
+    layers: int
+    width: int
+    batch: int
+    arity: int = 2
+    repeat: int = 15
+
+    @property
+    def gates(self) -> int:
+        """Gates of all layers."""
+        return self.layers * self.width
+
+
+CASES = {
+    "mnist-s": Case(784, 6, 8_000, 128, repeat=31),
+    "cifar-s": Case(9_216, 4, 12_000, 100, repeat=21),
+    "cifar-m": Case(9_216, 4, 128_000, 100, repeat=5),
+    "deep, batch 1": Case(9_216, 80, 12_000, 1, repeat=15),
+    "deep": Case(9_216, 80, 12_000, 100, repeat=5),
+    "arity 4": Case(784, 3, 8_000, 128, arity=4, repeat=9),
+    "arity 6": Case(784, 2, 4_000, 128, arity=6, repeat=9),
+}
+
+
+class FeatureMajorTorch(nn.Module):
+    """Two-input layers in plain torch: row gathers and multiply-adds on [features, batch], gradients by autograd."""
+
+    def __init__(self, layers: list[LogicDense]) -> None:
+        super().__init__()
+        self.theta = nn.ParameterList(layer.theta.detach().clone() for layer in layers)
+        self.rows = [layer.fanin.long().unbind(1) for layer in layers]
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[features, batch] -> [gates, batch]."""
+        for theta, (first, second) in zip(self.theta, self.rows, strict=True):
+            t0, t1, t2, t3 = (0.5 + 0.5 * torch.sin(theta)).unsqueeze(2).unbind(1)
+            p, q = x.index_select(0, first), x.index_select(0, second)
+            x = torch.addcmul(torch.addcmul(t0, t1 - t0, q), p, torch.addcmul(t2 - t0, t3 - t2 - t1 + t0, q))
+        return x
+
+
+def make_layers(case: Case, parametrization: str = "iwp") -> list[LogicDense]:
+    """The case's layers with fresh connections and parameters."""
+    widths = [case.features] + [case.width] * case.layers
+    return [
+        LogicDense(widths[i], widths[i + 1], arity=case.arity, parametrization=parametrization, seed=i)
+        for i in range(case.layers)
+    ]
+
+
+def step(model: nn.Module, x: Tensor, weights: Tensor) -> Callable[[], None]:
+    """One forward and backward pass with a fixed gradient of the outputs."""
+
+    def run() -> None:
+        for parameter in model.parameters():
+            parameter.grad = None
+        model(x).backward(weights)
+
+    return run
+
+
+def forward_only(model: nn.Module, x: Tensor) -> Callable[[], object]:
+    """One forward pass that keeps what backward needs."""
+    return lambda: model(x)
+
+
+def on_reference(function: Callable[[], None]) -> Callable[[], None]:
+    """The same on the reference backend."""
+
+    def run() -> None:
+        ops.set_backend("reference")
+        try:
+            function()
+        finally:
+            ops.set_backend("auto")
+
+    return run
+
+
+def check_equal(case: Case) -> None:
+    """Leave with an error unless values and gradients of the kernels equal the reference on a slice of the batch."""
+    layers = make_layers(case)
+    x = torch.rand(min(case.batch, 20), case.features)
+    weights = torch.randn(len(x), case.width)
+    found = []
+    for wrap in (lambda f: f, on_reference):
+        model = LogicStack(layers)
+        wrap(step(model, x, weights))()
+        found.append([p.grad.clone() for p in model.parameters() if p.grad is not None])
+    for mine, wanted in zip(*found, strict=True):
+        scale = float(wanted.abs().max())
+        if not torch.allclose(mine, wanted, rtol=1e-3, atol=1e-4 * scale):
+            sys.exit(f"refused: gradients differ from the reference by {float((mine - wanted).abs().max()):g}")
+
+
+def run_case(name: str, case: Case, threads: int, quick: bool) -> dict[str, object]:
+    """Measure one case against its rivals."""
+    check_equal(case)
+    repeat = max(3, case.repeat // 5) if quick else case.repeat
+    x = torch.randint(0, 2, (case.features, case.batch)).float().t()
+    weights = torch.randn(case.width, case.batch).t()
+    layers = make_layers(case)
+    stack = LogicStack(layers)
+    functions: dict[str, Callable[[], object]] = {
+        "gatelight": step(stack, x, weights),
+        "gatelight, forward": forward_only(stack, x),
+        "gatelight, recompute": step(LogicStack(layers, "recompute"), x, weights),
+        "gatelight, layer by layer": step(nn.Sequential(*layers), x, weights),
+        "gatelight, OP": lambda: None,
+    }
+    if case.arity <= 2:
+        original = LogicStack(make_layers(case, "op"))
+        functions["gatelight, OP"] = step(original, x, weights)
+        functions["gatelight, OP, forward"] = forward_only(original, x)
+    else:
+        del functions["gatelight, OP"]
+    seconds = machine.interleaved(functions, repeat)
+    slow: dict[str, Callable[[], object]] = {"gatelight": functions["gatelight"]}
+    slow["reference"] = on_reference(step(stack, x, weights))
+    if case.arity == 2:
+        slow["plain torch, feature-major"] = step(FeatureMajorTorch(layers), x.t(), weights.t())
+    if torchlogix := _torchlogix(case):
+        slow["torchlogix"] = step(torchlogix, x.contiguous(), weights)
+    rivals = machine.interleaved(slow, max(3, repeat // 4))
+    ratios = {other: value / rivals["gatelight"] for other, value in rivals.items() if other != "gatelight"}
+    cpu.set_threads(threads)
+    wall = machine.interleaved({"wall": functions["gatelight"]}, repeat, time.monotonic)["wall"]
+    cpu.set_threads(1)
+    return {
+        "case": asdict(case),
+        "milliseconds": {key: round(1e3 * value, 3) for key, value in (seconds | rivals).items()},
+        "times as fast as": {key: round(value, 2) for key, value in ratios.items()},
+        f"wall milliseconds at {threads} threads": round(1e3 * wall, 3),
+    }
+
+
+def _torchlogix(case: Case) -> nn.Module | None:
+    """The same network in torchlogix where it is installed (0.2.2 needs Python 3.12)."""
+    if case.arity != 2 or importlib.util.find_spec("torchlogix") is None:
+        return None
+    from torchlogix.layers import LogicDense as Theirs  # type: ignore[import-not-found]
+
+    widths = [case.features] + [case.width] * case.layers
+    return nn.Sequential(
+        *(Theirs(widths[i], widths[i + 1], parametrization="raw", device="cpu") for i in range(case.layers))
+    )
+
+
+#: Multiply-adds of a two-input gate and sample: 3 forward; backward 4 for the input gradients, 2 to add them up,
+#: 4 for the four sums.
+MULTIPLY_ADDS = 13
+#: Bytes through the caches for a two-input gate and sample: forward reads p, q and writes out; backward reads the
+#: out-gradient, p, q and reads and writes two rows of the input gradient.
+CACHE_BYTES = 4 * (3 + 3 + 4)
+
+
+def show(results: dict[str, dict[str, object]], facts: dict[str, str | int | float]) -> None:
+    """Print the table."""
+    print("  ".join(f"{key}: {value}" for key, value in facts.items()))
+    for name, result in results.items():
+        case = CASES[name]
+        milliseconds = result["milliseconds"]
+        assert isinstance(milliseconds, dict)
+        print(f"\n{name}: {case.features} -> {case.layers} x {case.width:,}, arity {case.arity}, batch {case.batch}")
+        for key, value in milliseconds.items():
+            ratio = value / milliseconds["gatelight"]
+            print(f"  {key:<30}{value:>10.2f} ms  {ratio:>7.2f} x")
+        if case.arity == 2:
+            work = case.gates * case.batch / (milliseconds["gatelight"] / 1e3) / 1e9
+            adds, moved = MULTIPLY_ADDS * work, CACHE_BYTES * work
+            of_peak = adds / float(facts["multiply_adds_g_per_s"])
+            of_copy = moved / float(facts["copy_gb_per_s"])
+            print(f"  {adds:.1f} G multiply-adds/s, {100 * of_peak:.0f} % of a matrix product's")
+            print(f"  {moved:.0f} GB/s through the caches, {of_copy:.1f} x the copy bandwidth of memory")
+    print(f"\npeak memory of the process: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6:.2f} GB")
+
+
+def main() -> None:
+    """Run the cases that were asked for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--case", action="append", choices=CASES, help="a case (default: all)")
+    parser.add_argument("--threads", type=int, default=torch.get_num_threads(), help="threads of the wall time")
+    parser.add_argument("--quick", action="store_true", help="few repetitions")
+    parser.add_argument("--out", type=Path, default=Path("results/train_step.json"))
+    arguments = parser.parse_args()
+    if ops.get_backend() != "cpu":
+        sys.exit("the native kernels are missing; see 'gatelight info'")
+    if importlib.util.find_spec("torchlogix") is None:
+        print("torchlogix is not installed: left out")
+    torch.set_num_threads(1)
+    cpu.set_threads(1)
+    facts = machine.describe() | {"simd": cpu.simd()}
+    results = {}
+    for name in arguments.case or CASES:
+        results[name] = run_case(name, CASES[name], arguments.threads, arguments.quick)
+        print(f"measured {name}", file=sys.stderr)
+    show(results, facts)
+    arguments.out.parent.mkdir(parents=True, exist_ok=True)
+    arguments.out.write_text(json.dumps({"machine": facts, "cases": results}, indent=1) + "\n")
+    print(f"wrote {arguments.out}")
+
+
+if __name__ == "__main__":
+    main()
