@@ -8,7 +8,7 @@ from gatelight.config import TrainConfig, from_dict, read_config
 
 
 def test_json_round_trip(tmp_path: Path) -> None:
-    config = TrainConfig(dataset="mnist", lr=0.5, augment=True, steps=7)
+    config = TrainConfig(dataset="mnist", lr=0.5, augment="crop", steps=7)
     path = tmp_path / "config.json"
     path.write_text(config.to_json())
     assert read_config(path) == config
@@ -27,7 +27,9 @@ def test_whole_numbers_stand_for_real_ones() -> None:
         ({"steps": "3"}, "steps must be int or null"),
         ({"seed": True}, "seed must be int, got True"),
         ({"seed": -1}, "seed must be from 0"),
-        ({"augment": 1}, "augment must be bool, got 1"),
+        ({"wide_head": 1}, "wide_head must be bool, got 1"),
+        ({"augment": "corp"}, "did you mean 'crop'"),
+        ({"augment_scale": 0.0}, r"augment_scale must be in \(0, 1\]"),
         ({"lr": 0.0}, "lr must be a positive number"),
         ({"lr": float("nan")}, "lr must be a positive number"),
         ({"weight_decay": -1.0}, "weight_decay must not be negative"),

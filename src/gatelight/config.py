@@ -15,6 +15,8 @@ from typing import Any
 
 from gatelight.names import check_name
 
+AUGMENTATIONS = ("none", "crop", "flip", "crop-flip")
+
 
 def _option(default: Any, text: str) -> Any:
     return field(default=default, metadata={"help": text})
@@ -55,7 +57,8 @@ class TrainConfig:
     lr: float | None = _option(None, "learning rate of Adam")
     schedule: str | None = _option(None, "learning rate over time: constant or cosine")
     weight_decay: float = _option(0.0, "Adam's weight decay; leave 0 for iwp")
-    augment: bool = _option(False, "random resized crops and flips of training images")
+    augment: str | None = _option(None, "of training images: none, crop (random resized crops), flip or crop-flip")
+    augment_scale: float | None = _option(None, "smallest share of an image's area that a crop shows")
     validation: float | None = _option(None, "share of the training set held out for validation")
     eval_every: int | None = _option(None, "steps between evaluations and checkpoints")
     seed: int = _option(0, "draws connections, parameters and the order of the data")
@@ -77,6 +80,10 @@ class TrainConfig:
             raise ValueError(f"validation must be in [0, 1), got {self.validation}")
         if self.schedule is not None:
             check_name("schedule", self.schedule, ("constant", "cosine"))
+        if self.augment is not None:
+            check_name("augmentation", self.augment, AUGMENTATIONS)
+        if self.augment_scale is not None and not 0 < self.augment_scale <= 1:
+            raise ValueError(f"augment_scale must be in (0, 1], got {self.augment_scale}")
         if not 0 <= self.seed < 1 << 62:
             raise ValueError(f"seed must be from 0 to 2**62 - 1, got {self.seed}")
         if self.batch is not None and self.batch % self.accumulate:
@@ -96,7 +103,7 @@ def _types(name: str) -> tuple[type, ...]:
 def field_type(name: str) -> type:
     """The type of a field apart from None.
 
-    >>> field_type("steps"), field_type("augment")
+    >>> field_type("steps"), field_type("wide_head")
     (<class 'int'>, <class 'bool'>)
     """
     return next(t for t in _types(name) if t is not type(None))

@@ -48,6 +48,8 @@ class Size:
         steps: Optimiser steps.
         validation: Share of the training set that is held out.
         schedule: ``constant`` or ``cosine``.
+        augment: ``none``, ``crop``, ``flip`` or ``crop-flip``.
+        augment_scale: Smallest share of an image's area that a crop shows.
     """
 
     layers: int
@@ -59,6 +61,8 @@ class Size:
     steps: int = 250_000
     validation: float = 0.1
     schedule: str = "constant"
+    augment: str = "none"
+    augment_scale: float = 0.5
 
 
 TASKS = {

@@ -13,6 +13,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from gatelight.circuit import Circuit
+from gatelight.circuit.describe import kinds
 from gatelight.files import replacing
 
 #: Okabe and Ito's colours.
@@ -105,6 +107,26 @@ def inspection(
     _stack_shares(share, layers, functions)
     distance.bar(layers, distances)
     distance.set(xlabel="layer", ylabel="mean distance of tables from {0, 1}", ylim=(0, 0.5))
+    figure.suptitle(title)
+    return figure
+
+
+def circuit(net: Circuit, reads: NDArray[np.int64], title: str) -> Figure:
+    """A circuit: gates by kind, gates by level, fan-out, and how often each feature is read."""
+    figure, (kind, level, fanout, feature) = new_figure(2, 2)
+    common = kinds(net).most_common(12)
+    kind.barh([name for name, _ in common][::-1], [count for _, count in common][::-1])
+    kind.set(xlabel="gates")
+    by_level = np.bincount(net.levels[net.inputs :], minlength=2)[1:]
+    level.bar(np.arange(1, len(by_level) + 1), by_level)
+    level.set(xlabel="level", ylabel="gates")
+    counts = np.bincount(np.minimum(net.fanout[net.inputs :], 20))
+    fanout.bar(np.arange(len(counts)), counts)
+    fanout.set(xlabel="fan-out of a gate (20: or more)", ylabel="gates")
+    shape = net.feature_shape if len(net.feature_shape) == 3 else (1, 1, net.features)
+    picture = feature.imshow(reads.reshape(shape).sum(0), aspect="equal" if shape[1] > 1 else "auto", cmap="viridis")
+    feature.grid(visible=False)
+    figure.colorbar(picture, ax=feature, label="gates that read the feature")
     figure.suptitle(title)
     return figure
 

@@ -103,7 +103,8 @@ def build_model(config: TrainConfig, task: models.Task, **extra: Any) -> LogicNe
 
 
 _NOT_OF_THE_MODEL = {
-    "steps", "batch", "accumulate", "lr", "schedule", "weight_decay", "augment", "validation", "eval_every",
+    "steps", "batch", "accumulate", "lr", "schedule", "weight_decay", "augment", "augment_scale", "validation",
+    "eval_every",
 }  # fmt: skip
 
 

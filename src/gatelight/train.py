@@ -80,6 +80,8 @@ class Recipe:
     schedule: str
     validation: float
     eval_every: int
+    augment: str
+    augment_scale: float
 
 
 def recipe_of(config: TrainConfig) -> Recipe:
@@ -93,6 +95,8 @@ def recipe_of(config: TrainConfig) -> Recipe:
         schedule=config.schedule or size.schedule,
         validation=size.validation if config.validation is None else config.validation,
         eval_every=config.eval_every or max(1, min(1000, steps // 20)),
+        augment=config.augment or size.augment,
+        augment_scale=config.augment_scale or size.augment_scale,
     )
 
 
@@ -128,7 +132,7 @@ class Trainer:
         self.observer = observer if distributed.rank() == 0 else None
         self.dataset = dataset
         self.task = task_of(dataset)
-        if config.augment and len(self.task.shape) != 3:
+        if self.recipe.augment != "none" and len(self.task.shape) != 3:
             raise ValueError(f"augment is for images, but {dataset.name} has inputs of shape {self.task.shape}")
         if self.recipe.batch < distributed.world_size():
             raise ValueError(f"a batch of {self.recipe.batch} is too small for {distributed.world_size()} processes")
@@ -216,9 +220,10 @@ class Trainer:
         self._seed(distributed.rank())
         self._set_learning_rate()
         x, y = self.inputs[picked], self.labels[picked]
-        if self.config.augment:
+        if self.recipe.augment != "none":
             generator = torch.Generator().manual_seed(_mix(self.config.seed, self.step, 1))
-            x = augment(x, generator)
+            crop, flip = "crop" in self.recipe.augment, "flip" in self.recipe.augment
+            x = augment(x, generator, crop=crop, flip=flip, scale=(self.recipe.augment_scale, 1.0))
         mine = distributed.share(len(picked))
         x, y = x[mine].to(self.device), y[mine].to(self.device)
         self.model.train()

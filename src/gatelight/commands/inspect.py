@@ -1,18 +1,25 @@
-"""``gatelight inspect``: what the gates have become."""
+"""``gatelight inspect``: what the gates of a run or of a circuit have become."""
 
 from __future__ import annotations
 
 import argparse
 import json
+import sys
 from pathlib import Path
 from typing import Any
+
+_EXAMPLES = """\
+examples:
+  gatelight inspect runs/mnist        gradients, gate outputs and functions of each layer, as table and picture
+  gatelight inspect mnist.gl          gates by kind and level, fan-out, which features are read
+"""
 
 
 def add_parsers(commands: Any) -> None:
     """Add this family's parsers."""
-    inspect = commands.add_parser("inspect", help="gradients, gate outputs and functions of each layer of a run")
+    inspect = commands.add_parser("inspect", help="what the gates of a run or a circuit have become", epilog=_EXAMPLES)
     inspect.set_defaults(run=run_inspect, parser=inspect)
-    inspect.add_argument("model", type=Path, metavar="RUN", help="a run's folder or a checkpoint")
+    inspect.add_argument("model", type=Path, metavar="RUN|NET.gl", help="a run's folder, a checkpoint or a circuit")
     inspect.add_argument("--which", choices=("best", "last"), default="best", help="which weights (default: best)")
     inspect.add_argument("--samples", type=int, default=100, help="training samples to measure on (default: 100)")
     inspect.add_argument("--data", type=Path, metavar="FOLDER", help="folder of the data sets")
@@ -22,6 +29,8 @@ def add_parsers(commands: Any) -> None:
 
 def run_inspect(args: argparse.Namespace) -> int:
     """Print the measures as a table and draw them."""
+    if args.model.suffix == ".gl":
+        return _inspect_circuit(args)
     import numpy as np
     import torch
 
@@ -72,4 +81,38 @@ def run_inspect(args: argparse.Namespace) -> int:
     ]
     console.print(table(title, columns, rows))
     console.print(f"wrote {output}")
+    return 0
+
+
+def _inspect_circuit(args: argparse.Namespace) -> int:
+    """Print a circuit's summary and draw it; needs matplotlib for the picture alone."""
+    import importlib.util
+
+    import numpy as np
+
+    from gatelight.circuit import Circuit
+    from gatelight.circuit.describe import kinds
+
+    circuit = Circuit.load(args.model)
+    read = np.bincount(circuit.encoder_feature, circuit.fanout[: circuit.inputs], circuit.features).astype(np.int64)
+    if args.json:
+        facts = {
+            "gates": circuit.gates,
+            "depth": circuit.depth,
+            "kinds": dict(kinds(circuit)),
+            "gates_by_level": np.bincount(circuit.levels[circuit.inputs :]).tolist(),
+            "reads_of_feature": read.tolist(),
+        }
+        sys.stdout.write(json.dumps(facts) + "\n")
+        return 0
+    sys.stdout.write(f"{circuit.summary()}\n")
+    sys.stdout.write(f"features  {int((read > 0).sum())} of {circuit.features} are read\n")
+    if importlib.util.find_spec("matplotlib") is None:
+        sys.stdout.write("no picture: pip install 'gatelight[train]' for matplotlib\n")
+        return 0
+    from gatelight import plots
+
+    output = args.output or args.model.with_suffix(".png")
+    plots.save(plots.circuit(circuit, read, args.model.name), output)
+    sys.stdout.write(f"wrote {output}\n")
     return 0
