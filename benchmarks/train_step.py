@@ -75,10 +75,17 @@ class FeatureMajorTorch(nn.Module):
 
 
 def make_layers(case: Case, parametrization: str = "iwp") -> list[LogicDense]:
-    """The case's layers with fresh connections and parameters."""
+    """The case's layers with fresh connections and parameters, hidden ones ordered as the models have them."""
     widths = [case.features] + [case.width] * case.layers
     return [
-        LogicDense(widths[i], widths[i + 1], arity=case.arity, parametrization=parametrization, seed=i)
+        LogicDense(
+            widths[i],
+            widths[i + 1],
+            arity=case.arity,
+            parametrization=parametrization,
+            ordered=i < case.layers - 1,
+            seed=i,
+        )
         for i in range(case.layers)
     ]
 

@@ -1,5 +1,7 @@
 import json
+import resource
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -155,6 +157,36 @@ def test_existing_run_is_not_overwritten(trained: Path, capsys: pytest.CaptureFi
     assert main(["train", "--resume", "--out", str(trained), "--lr", "0.5"]) == 2
     assert "the run has lr" in capsys.readouterr().err
     assert {p.name: p.read_bytes() for p in trained.iterdir()} == before
+
+
+def test_full_disk_is_one_line_and_keeps_what_was_there(trained: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "copy"
+    shutil.copytree(trained, folder)
+    before = {p.name: p.read_bytes() for p in folder.iterdir()}
+
+    def tiny_files() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (5_000, 5_000))
+
+    arguments = [
+        sys.executable,
+        "-m",
+        "gatelight",
+        "train",
+        "--resume",
+        "--out",
+        str(folder),
+        "--steps",
+        "40",
+        "--quiet",
+    ]
+    done = subprocess.run(arguments, preexec_fn=tiny_files, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "File too large" in done.stderr
+    assert done.stderr.count("\n") == 1
+    after = {p.name: p.read_bytes() for p in folder.iterdir()}
+    assert after.keys() == before.keys()
+    assert all(after[name] == before[name] for name in ("best.safetensors", "last.safetensors", "config.json"))
 
 
 def test_damaged_run_is_refused(trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -37,7 +37,10 @@ def save(path: Path, tensors: dict[str, Tensor], header: dict[str, Any]) -> None
     text = json.dumps(header)
     metadata = {"format": FORMAT, "version": str(VERSION), "sha256": _digest(flat, text), "header": text}
     with replacing(path) as temporary:
-        save_file(flat, temporary, metadata=metadata)
+        try:
+            save_file(flat, temporary, metadata=metadata)
+        except SafetensorError as error:
+            raise OSError(f"cannot write {path}: {error}") from None
 
 
 def load(path: Path) -> Checkpoint:

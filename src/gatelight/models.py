@@ -210,6 +210,7 @@ def build(
             init_strength=init_strength,
             init_spread=init_spread,
             wiring=wiring,
+            ordered=index < depth - 1,
             seed=seeds[index],
             fixed=masks[index] if masks else None,
         )

@@ -11,6 +11,7 @@ import json
 import math
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -139,6 +140,7 @@ class Trainer:
         self.fit = self.holdout = dataset.train
         if self.recipe.validation:
             self.fit, self.holdout = validation_split(dataset.train, self.recipe.validation, self.config.seed)
+        self.order = Batches(len(self.fit), self.recipe.batch, self.config.seed)
         self.inputs, self.labels = torch.from_numpy(self.fit.x), torch.from_numpy(self.fit.y)
         samples = self.inputs if self.config.encoding == "quantile" else None
         self.model = build_model(self.config, self.task, samples=samples).to(self.device)
@@ -169,26 +171,24 @@ class Trainer:
     def run(self, stop: Callable[[], bool] = lambda: False) -> bool:
         """Train to the end or until ``stop()`` says so; either way the last step is saved. True at the end."""
         steps = self.recipe.steps
-        order = Batches(len(self.fit), self.recipe.batch, self.config.seed)
         if self.observer:
             self.observer.started(self.step, steps, self.model)
         begun = time.monotonic() - self.seconds
         stopped = False
-        while self.step < steps and not stopped:
-            loss, stopped = self._step(order.at(self.step), stop)
-            self.step += 1
-            self.loss_sum, self.loss_steps = self.loss_sum + loss, self.loss_steps + 1
-            if self.observer:
-                self.observer.stepped(self.step, loss)
-            due = self.step % self.recipe.eval_every == 0 or self.step == steps
-            if due or stopped:
-                self.seconds = time.monotonic() - begun
-                if not math.isfinite(self.loss_sum):
-                    raise ValueError(f"the loss is not finite at step {self.step}; try a smaller --lr")
-            if due:
-                self._evaluate()
-            if due or stopped:
-                self._save()
+        # The next batch is encoded while the gates of this one are computed.
+        with ThreadPoolExecutor(1, initializer=torch.set_num_threads, initargs=(1,)) as ahead:
+            batch = ahead.submit(self._prepare, self.step)
+            while self.step < steps and not stopped:
+                bits, y = batch.result()
+                batch = ahead.submit(self._prepare, self.step + 1)
+                loss, stopped = self._step(bits, y, stop)
+                self.step += 1
+                self.loss_sum, self.loss_steps = self.loss_sum + loss, self.loss_steps + 1
+                if self.observer:
+                    self.observer.stepped(self.step, loss)
+                due = self.step % self.recipe.eval_every == 0 or self.step == steps
+                if due or stopped:
+                    self._checkpoint(time.monotonic() - begun, evaluate=due)
         return self.step >= steps
 
     def finish(self) -> dict[str, Any]:
@@ -215,23 +215,27 @@ class Trainer:
             write_text(self.folder.file("result.json"), json.dumps(result, indent=2) + "\n")
         return result
 
-    def _step(self, picked: list[int], stop: Callable[[], bool]) -> tuple[float, bool]:
-        """One optimiser step on the samples ``picked``; the mean loss, and whether any process was told to stop."""
-        self._seed(distributed.rank())
-        self._set_learning_rate()
+    def _prepare(self, step: int) -> tuple[Tensor, Tensor]:
+        """The encoded samples and the labels of a step that are this process's share."""
+        picked = self.order.at(step)
         x, y = self.inputs[picked], self.labels[picked]
         if self.recipe.augment != "none":
-            generator = torch.Generator().manual_seed(_mix(self.config.seed, self.step, 1))
+            generator = torch.Generator().manual_seed(_mix(self.config.seed, step, 1))
             crop, flip = "crop" in self.recipe.augment, "flip" in self.recipe.augment
             x = augment(x, generator, crop=crop, flip=flip, scale=(self.recipe.augment_scale, 1.0))
         mine = distributed.share(len(picked))
-        x, y = x[mine].to(self.device), y[mine].to(self.device)
+        return self.model.encode(x[mine].to(self.device)), y[mine].to(self.device)
+
+    def _step(self, bits: Tensor, y: Tensor, stop: Callable[[], bool]) -> tuple[float, bool]:
+        """One optimiser step; the mean loss, and whether any process was told to stop."""
+        self._seed(distributed.rank())
+        self._set_learning_rate()
         self.model.train()
         self.optimizer.zero_grad(set_to_none=True)
         total = torch.zeros(2, device=self.device)
         pieces = min(self.config.accumulate, len(y))
-        for x_part, y_part in zip(x.tensor_split(pieces), y.tensor_split(pieces), strict=True):
-            loss = cross_entropy(self.model(x_part), y_part, reduction="sum") / len(picked)
+        for bits_part, y_part in zip(bits.tensor_split(pieces), y.tensor_split(pieces), strict=True):
+            loss = cross_entropy(self.model.scores(bits_part), y_part, reduction="sum") / self.recipe.batch
             loss.backward()
             total[0] += loss.detach()
         total[1] = float(stop())
@@ -245,6 +249,15 @@ class Trainer:
         """Make what the regularisers draw in this step depend on (seed, step, process) alone."""
         if self.model.intervention is not None or self.model.dropout is not None:
             torch.manual_seed(_mix(self.config.seed, self.step, 2 + stream))
+
+    def _checkpoint(self, seconds: float, *, evaluate: bool) -> None:
+        """Save where training stands, after an evaluation if one is due, unless it has diverged."""
+        self.seconds = seconds
+        if not math.isfinite(self.loss_sum):
+            raise ValueError(f"the loss is not finite at step {self.step}; try a smaller --lr")
+        if evaluate:
+            self._evaluate()
+        self._save()
 
     def _set_learning_rate(self) -> None:
         lr = self.recipe.lr

@@ -1,5 +1,5 @@
-// Runs the native kernels on random stacks against plain loops in double precision. Built with the kernels' sources under
-// sanitizers by sanitize.sh; prints one line and returns 1 at the first difference.
+// Runs the native kernels on random stacks against plain loops in double precision. Built with the kernels' sources
+// under sanitizers by sanitize.sh; prints one line and returns 1 at the first difference.
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -174,7 +174,8 @@ static bool close(const char* what, const float* got, const Doubles& want) {
 }
 
 // The matrix in sample-major order, or as it is with rows `gap` floats further apart than they need to be.
-static GlMatrix arrange(const Floats& tight, int64_t rows, int64_t batch, bool sample_major, int64_t gap, Floats& store) {
+static GlMatrix arrange(const Floats& tight, int64_t rows, int64_t batch, bool sample_major, int64_t gap,
+                        Floats& store) {
   const int64_t stride = (sample_major ? rows : batch) + gap, lines = sample_major ? batch : rows;
   store.assign(stride * (lines - 1) + (sample_major ? rows : batch), NAN);
   for (int64_t i = 0; i < rows; i++)
@@ -192,7 +193,8 @@ static bool run(Case c, const Expected& e, int mode, int threads, bool sample_ma
   const int count = (int)layers.size();
   Floats x, out, go, gx;
   const GlMatrix mx = arrange(c.x, rows_in, b, sample_major, gap, x), mo = arrange({}, rows_out, b, false, gap, out),
-                 mg = arrange(c.grad_out, rows_out, b, sample_major, gap, go), mgx = arrange({}, rows_in, b, false, 0, gx);
+                 mg = arrange(c.grad_out, rows_out, b, sample_major, gap, go),
+                 mgx = arrange({}, rows_in, b, false, 0, gx);
   std::vector<char> save(gl_save_bytes(layers.data(), count, b, mode));
   if (gl_stack_fwd(layers.data(), count, b, mode, mx, mo, save.data()) ||
       gl_stack_bwd(layers.data(), count, b, mode, mx, mg, mgx, save.data())) {
@@ -230,8 +232,8 @@ int main(int argc, char** argv) {
         const bool ok = run(c, e, mode, threads, threads == 2, threads == 5 ? 3 : 0, &bits);
         if (first.empty()) first = bits;
         if (!ok || std::memcmp(first.data(), bits.data(), sizeof(float) * bits.size())) {
-          std::printf("path %s seed %d mode %d threads %d: wrong, or other bits than one thread\n", gl_simd(), seed, mode,
-                      threads);
+          std::printf("path %s seed %d mode %d threads %d: wrong, or other bits than one thread\n", gl_simd(), seed,
+                      mode, threads);
           return 1;
         }
       }

@@ -18,7 +18,11 @@ if [[ $("$cxx" -dumpmachine) == x86_64* ]]; then
   paths+=(avx2 avx512)
   common+=(-DGL_HAVE_X86)
 fi
-declare -A flags=([base]="" [avx2]="-mavx2 -mfma -mbmi2" [avx512]="-mavx512f -mavx512vl -mavx512dq -mavx512bw -mfma -mbmi2")
+declare -A flags=(
+  [base]=""
+  [avx2]="-mavx2 -mfma -mbmi2"
+  [avx512]="-mavx512f -mavx512vl -mavx512dq -mavx512bw -mfma -mbmi2"
+)
 
 run() {
   local name=$1 sanitize=$2 objects=() pids=()
@@ -30,7 +34,8 @@ run() {
   done
   for pid in "${pids[@]}"; do wait "$pid"; done
   # shellcheck disable=SC2086
-  "$cxx" "${common[@]}" $sanitize "$csrc"/{api,dispatch,memory,pool}.cpp "$here/driver.cpp" "${objects[@]}" -pthread -o "$build/$name"
+  "$cxx" "${common[@]}" $sanitize "$csrc"/{api,dispatch,memory,pool}.cpp "$here/driver.cpp" "${objects[@]}" \
+    -pthread -o "$build/$name"
   echo "$name: $("$build/$name" "$cases")"
 }
 

@@ -39,7 +39,7 @@ struct Plan {
     for (int32_t l = 0; l < count; l++) {
       const GlLayer& g = given[l];
       if (!valid(g.kind, g.arity, g.gates) || g.in < 1 || (l > 0 && g.in != given[l - 1].gates)) return;
-      layers.push_back({g, nullptr, quads});
+      layers.push_back({g, nullptr, quads, nullptr});
       quads += round_up(g.gates << g.arity, 16);
       arity = std::max<int>(arity, g.arity);
       widest = std::max(widest, g.gates);
@@ -69,6 +69,27 @@ struct Plan {
     int64_t bytes = quads_bytes();
     for (int l = 0; l + 1 < pass.count; l++) bytes += pass.saved_values(l) * pass.value_bytes();
     return bytes;
+  }
+
+  // The first group's sums fit into grad_theta unless their last run of 16 would stick out.
+  static bool in_place(const Layer& l) {
+    return l.grad_theta && l.kind != GL_SOFTMAX && (l.gates << l.arity) % 16 == 0;
+  }
+
+  int64_t sums_bytes() const {
+    if (fused()) return 0;
+    int64_t floats = quads * (groups - 1);
+    for (const Layer& l : layers) floats += in_place(l) ? 0 : round_up(l.gates << l.arity, 16);
+    return 4 * floats;
+  }
+
+  void place_sums(float* sums) {
+    if (fused()) return;
+    sums += quads * (groups - 1);
+    for (Layer& l : layers) {
+      l.first_sums = in_place(l) ? l.grad_theta : sums;
+      sums += in_place(l) ? 0 : round_up(l.gates << l.arity, 16);
+    }
   }
 
   int slots(int64_t items) const { return static_cast<int>(std::min<int64_t>(get_threads(), items)); }
@@ -134,19 +155,23 @@ int32_t backward(Plan& plan, GlMatrix x, GlMatrix grad_out, GlMatrix grad_x, con
   const Kernels& k = kernels();
   const bool keep = pass.mode != GL_RECOMPUTE;
   const Block own(static_cast<size_t>(keep ? 0 : plan.quads_bytes()));
-  const Block sums(static_cast<size_t>(plan.fused() ? 0 : 4 * plan.quads * plan.groups));
+  const Block sums(static_cast<size_t>(plan.sums_bytes()));
   const Scratch scratch(plan.slots(plan.groups), backward_scratch(pass));
   if (!own.data || !sums.data || !scratch.ok) return GL_NO_MEMORY;
   plan.place(static_cast<char*>(keep ? const_cast<void*>(save) : own.data));
   if (!keep) plan.make_quads(k);
+  plan.place_sums(sums.floats());
+  const int more = plan.groups - 1;
   parallel(plan.groups, [&](int64_t g, int slot) {
     const int64_t first = pass.tiles() * g / plan.groups, end = pass.tiles() * (g + 1) / plan.groups;
     for (int64_t t = first; t < end; t++)
-      k.backward_tile(pass, t, sums.floats() + plan.quads * g, t > first, scratch.blocks[slot].floats());
+      k.backward_tile(pass, t, g ? sums.floats() + plan.quads * (g - 1) : nullptr, t > first,
+                      scratch.blocks[slot].floats());
   });
   if (!plan.fused())
     plan.for_chunks([&](const Layer& layer, int64_t first, int64_t gates) {
-      k.grads(layer, first, gates, sums.floats() + layer.offset + (first << layer.arity), plan.quads, plan.groups);
+      const int64_t at = first << layer.arity;
+      k.grads(layer, first, gates, layer.first_sums + at, sums.floats() + layer.offset + at, plan.quads, more);
     });
   return GL_OK;
 }
@@ -209,7 +234,7 @@ int64_t gl_work_bytes(const GlLayer* layers, int32_t count, int64_t batch, int32
   const Plan plan(layers, count, batch, mode);
   if (!plan.ok) return -1;
   const int64_t made = mode == GL_RECOMPUTE ? plan.quads_bytes() : 0;
-  return made + plan.quads_bytes() * plan.groups + 4 * plan.slots(plan.groups) * backward_scratch(plan.pass);
+  return made + plan.sums_bytes() + 4 * plan.slots(plan.groups) * backward_scratch(plan.pass);
 } catch (const std::bad_alloc&) {
   return -1;
 }

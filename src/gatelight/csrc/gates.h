@@ -93,7 +93,8 @@ GL_INLINE void fetch(const float* x, const int32_t* fanin) {
 
 // Rows of x are STRIDE floats apart, rows of out out_stride. LINES: out rows are [value | gradient]; zero the gradient.
 template <int N, int W, int STRIDE, bool LINES>
-inline void run_fwd(const float* x, const int32_t* fanin, const float* c, int64_t gates, float* out, int64_t out_stride) {
+inline void run_fwd(const float* x, const int32_t* fanin, const float* c, int64_t gates, float* out,
+                    int64_t out_stride) {
   auto step = [&](int64_t j) __attribute__((always_inline)) {
     Row<W> in[N];
     for (int i = 0; i < N; i++) in[i] = Row<W>::load(x + (int64_t)fanin[j * N + i] * STRIDE);
@@ -102,7 +103,7 @@ inline void run_fwd(const float* x, const int32_t* fanin, const float* c, int64_
   };
   int64_t j = 0;
   for (; j + AHEAD < gates; j++) {
-    if (W == TILE) fetch<N, STRIDE, W>(x, fanin + (j + AHEAD) * N);
+    if (W > 1) fetch<N, STRIDE, W>(x, fanin + (j + AHEAD) * N);
     step(j);
   }
   for (; j < gates; j++) step(j);
@@ -147,14 +148,14 @@ inline int64_t run_bwd(float* x, const int32_t* fanin, const float* c, int64_t g
   for (; j + AHEAD + TOGETHER <= gates; j += TOGETHER) {
 #pragma GCC unroll 8
     for (int u = 0; u < TOGETHER; u++) {
-      if (W == TILE) {
+      if (W > 1) {
         fetch<N, 2 * W, 2 * W>(x, fanin + (j + u + AHEAD) * N);
         __builtin_prefetch(o + (j + u + AHEAD) * o_stride);
       }
       step(j + u, s + u * ENTRIES);
     }
     add(j, s);
-    if (W == TILE && j + TOGETHER <= feed.count) {
+    if (W > 1 && j + TOGETHER <= feed.count) {
 #pragma GCC unroll 8
       for (int u = 0; u < TOGETHER; u++) {
         float* line = feed.lines + (j + u) * 2 * W;

@@ -1,4 +1,4 @@
-// What each SIMD path offers to the rest of the library: a table of functions that work on one tile or one run of gates.
+// What each SIMD path offers to the rest of the library: functions that work on one tile or one run of gates.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,15 @@ constexpr int BLOCK = 64;
 
 struct Layer : GlLayer {
   const float* quads;  // coefficients [gates, 2^arity]; null: made from theta on the fly (batches of one tile)
-  int64_t offset;      // where this layer's sums start in a buffer for the whole stack, in floats, a multiple of 16
+  int64_t offset;      // where this layer's sums start in a group's buffer, in floats, a multiple of 16
+  float* first_sums;   // the first group's sums, in grad_theta itself where their sizes agree
+
+  float* sums(float* group) const { return group ? group + offset : first_sums; }
 };
 
 // One forward or backward pass over the stack. A tile is `width` samples (16, or 1 for a batch of one); inside a tile,
-// activations are rows of `width` floats, and backward keeps value and gradient side by side: [value | gradient].
+// activations are rows of `width` floats, and backward keeps value and gradient side by side in lines:
+// [value | gradient].
 struct Pass {
   const Layer* layers;
   int count;
@@ -28,7 +32,7 @@ struct Pass {
   int segment;     // recompute: layers between two checkpoints of a tile
   int64_t widest;  // most rows of any layer or of the input
   GlMatrix x, out, grad_out, grad_x;
-  char* saved;  // keep: hidden activations, layer after layer, tile after tile, rows of the last tile cut to its samples
+  char* saved;  // keep: hidden activations by layer, then tile, then row; rows of the last tile cut to its samples
 
   int64_t tiles() const { return (batch + width - 1) / width; }
   int samples(int64_t tile) const {
@@ -49,7 +53,7 @@ struct Pass {
 inline int64_t forward_scratch(const Pass& p) { return 2 * p.widest * p.width; }
 inline int64_t backward_scratch(const Pass& p) {
   const int64_t row = p.width, line = 2 * p.width;
-  if (p.mode != GL_RECOMPUTE) return p.widest * (2 * line + row);
+  if (p.mode != GL_RECOMPUTE) return p.widest * 2 * line;
   const int64_t checkpoints = (p.count + p.segment - 1) / p.segment;
   return p.widest * (p.segment * line + (checkpoints + 3) * row);
 }
@@ -57,12 +61,14 @@ inline int64_t backward_scratch(const Pass& p) {
 struct Kernels {
   const char* name;
   void (*forward_tile)(const Pass& pass, int64_t tile, float* scratch);
-  // Adds the tile's coefficient gradients to `sums` (or sets them), or writes grad_theta where coefficients are fused.
-  void (*backward_tile)(const Pass& pass, int64_t tile, float* sums, bool accumulate, float* scratch);
+  // Adds the tile's coefficient gradients to a group's sums (or sets them; null is the first group), or writes
+  // grad_theta where coefficients are fused.
+  void (*backward_tile)(const Pass& pass, int64_t tile, float* group, bool accumulate, float* scratch);
   // Coefficients of `gates` gates from `first` on.
   void (*quads)(const Layer& layer, int64_t first, int64_t gates, float* quads);
-  // grad_theta of the same from the sums of all groups, added in order; group g's are at sums + g * group_stride.
-  void (*grads)(const Layer& layer, int64_t first, int64_t gates, const float* sums, int64_t group_stride, int groups);
+  // grad_theta of the same from the first group's sums and those of `more` groups, group_stride apart, added in order.
+  void (*grads)(const Layer& layer, int64_t first, int64_t gates, const float* sums, const float* others,
+                int64_t group_stride, int more);
   void (*tables)(int kind, int arity, const float* theta, int64_t gates, float* table);
   void (*tables_bwd)(int kind, int arity, const float* theta, const float* grad, int64_t gates, float* grad_theta);
 };

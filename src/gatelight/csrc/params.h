@@ -216,7 +216,9 @@ inline void quads_to_tables_bwd(int arity, const float* sums, int64_t gates, flo
         [](vf v) { return difference_transposed<1>(difference_transposed<2>(v, Lanes()), Lanes()); });
 }
 
-inline int64_t parameters(const Layer& layer) { return layer.kind == GL_SOFTMAX ? 1 << (1 << layer.arity) : 1 << layer.arity; }
+inline int64_t parameters(const Layer& layer) {
+  return 1 << (layer.kind == GL_SOFTMAX ? 1 << layer.arity : layer.arity);
+}
 
 // Coefficients of `gates` gates from `first` on.
 inline void make_quads(const Layer& layer, int64_t first, int64_t gates, float* quads) {
@@ -228,18 +230,18 @@ inline void make_quads(const Layer& layer, int64_t first, int64_t gates, float* 
   }
 }
 
-// grad_theta of the same gates from the groups' sums, added in order.
-inline void make_grads(const Layer& layer, int64_t first, int64_t gates, const float* sums, int64_t group_stride,
-                       int groups) {
+// grad_theta of the same gates from the groups' sums, added in order. `sums` may lie in grad_theta.
+inline void make_grads(const Layer& layer, int64_t first, int64_t gates, const float* sums, const float* others,
+                       int64_t group_stride, int more) {
   if (!layer.grad_theta) return;
   alignas(64) float total[BLOCK << MAX_ARITY];
   for (int64_t j = 0; j < gates; j += BLOCK) {
     const int64_t n = gates - j < BLOCK ? gates - j : BLOCK;
     const float* from = sums + (j << layer.arity);
-    for (int g = 1; g < groups; g++) {
-      map2(g == 1 ? from : total, from + g * group_stride, n << layer.arity, total, [](vf a, vf b) { return a + b; });
-    }
-    quads_to_tables_bwd(layer.arity, groups > 1 ? total : from, n, total);
+    for (int g = 0; g < more; g++)
+      map2(g == 0 ? from : total, others + (j << layer.arity) + g * group_stride, n << layer.arity, total,
+           [](vf a, vf b) { return a + b; });
+    quads_to_tables_bwd(layer.arity, more ? total : from, n, total);
     const int64_t at = (first + j) * parameters(layer);
     tables_bwd(layer.kind, layer.arity, layer.theta + at, total, n, layer.grad_theta + at);
   }

@@ -31,10 +31,10 @@ template <int... I>
 struct MakeIndices<0, I...> {
   typedef Indices<I...> type;
 };
-typedef typename MakeIndices<LANES>::type Lanes;
+typedef MakeIndices<LANES>::type Lanes;
 
-// Lane i of `low` is a[i] where bit STEP of i is clear and b[i - STEP] where it is set; `high` is the same STEP lanes up:
-// for STEP = 1, low = a0 b0 a2 b2 ..., high = a1 b1 a3 b3 ...
+// Lane i of `low` is a[i] where bit STEP of i is clear and b[i - STEP] where it is set; `high` is the same STEP lanes
+// up: for STEP = 1, low = a0 b0 a2 b2 ..., high = a1 b1 a3 b3 ...
 template <int STEP, int... I>
 GL_INLINE vf low(vf a, vf b, Indices<I...>) {
   return __builtin_shufflevector(a, b, ((I & STEP) ? LANES + I - STEP : I)...);

@@ -18,23 +18,24 @@ inline void layer_fwd(const Layer& layer, const float* x, float* out, int64_t ou
   for (int64_t j = 0; j < layer.gates; j += BLOCK) {
     const int64_t n = layer.gates - j < BLOCK ? layer.gates - j : BLOCK;
     make_quads(layer, j, n, quads);
-    gates_fwd<W, STRIDE, LINES>(layer.arity, x, layer.fanin + j * layer.arity, quads, n, out + j * out_stride, out_stride);
+    gates_fwd<W, STRIDE, LINES>(layer.arity, x, layer.fanin + j * layer.arity, quads, n, out + j * out_stride,
+                                out_stride);
   }
 }
 
 template <int W, bool NEED_X>
-inline int64_t layer_bwd(const Layer& layer, float* lines, const float* o, int64_t o_stride, float* sums,
+inline int64_t layer_bwd(const Layer& layer, float* lines, const float* o, int64_t o_stride, float* group,
                          bool accumulate, const Feed& feed) {
   if (layer.quads)
     return gates_bwd<W, NEED_X>(layer.arity, lines, layer.fanin, layer.quads, layer.gates, o, o_stride,
-                                sums + layer.offset, accumulate, feed);
+                                layer.sums(group), accumulate, feed);
   alignas(64) float quads[BLOCK << MAX_ARITY], block_sums[BLOCK << MAX_ARITY];
   for (int64_t j = 0; j < layer.gates; j += BLOCK) {
     const int64_t n = layer.gates - j < BLOCK ? layer.gates - j : BLOCK;
     make_quads(layer, j, n, quads);
     gates_bwd<W, NEED_X>(layer.arity, lines, layer.fanin + j * layer.arity, quads, n, o + j * o_stride, o_stride,
                          block_sums, false, Feed{});
-    make_grads(layer, j, n, block_sums, 0, 1);
+    make_grads(layer, j, n, block_sums, nullptr, 0, 0);
   }
   return 0;
 }
@@ -101,13 +102,14 @@ inline void replay(const Pass& pass, int64_t tile, int segment, int end, const L
   if (begin == 0)
     pack<W>(pass.x, tile * W, pass.samples(tile), pass.layers[0].in, Pad::Repeat, memory.line(0), 2 * W, true);
   else
-    load_rows<W>(reinterpret_cast<char*>(memory.plain(2 + segment)), 0, pass.layers[begin].in, W, false, memory.line(0));
+    load_rows<W>(reinterpret_cast<char*>(memory.plain(2 + segment)), 0, pass.layers[begin].in, W, false,
+                 memory.line(0));
   for (int l = begin; l + 1 < end; l++)
     layer_fwd<W, 2 * W, true>(pass.layers[l], memory.line(l - begin), memory.line(l - begin + 1), 2 * W);
 }
 
 template <int W>
-inline void backward_tile(const Pass& pass, int64_t tile, float* sums, bool accumulate, float* scratch) {
+inline void backward_tile(const Pass& pass, int64_t tile, float* group, bool accumulate, float* scratch) {
   const int samples = pass.samples(tile);
   const int64_t first = tile * W;
   const bool recompute = pass.mode == GL_RECOMPUTE;
@@ -115,9 +117,11 @@ inline void backward_tile(const Pass& pass, int64_t tile, float* sums, bool accu
   const float* o = pass.grad_out.data + first;
   int64_t o_stride = pass.grad_out.stride;
   if (samples < W || pass.grad_out.sample_major) {
-    pack<W>(pass.grad_out, first, samples, pass.layers[pass.count - 1].gates, Pad::Zero, memory.plain(0), W, false);
-    o = memory.plain(0);
-    o_stride = W;
+    // Where a layer above would have left it.
+    float* to = recompute ? memory.plain(0) : memory.line(pass.count % 2) + W;
+    o_stride = recompute ? W : 2 * W;
+    pack<W>(pass.grad_out, first, samples, pass.layers[pass.count - 1].gates, Pad::Zero, to, o_stride, false);
+    o = to;
   }
   if (recompute) checkpoint<W>(pass, tile, memory);
   int64_t fed = 0;
@@ -135,9 +139,9 @@ inline void backward_tile(const Pass& pass, int64_t tile, float* sums, bool accu
     if (pass.mode == GL_KEEP && samples == W && l > 1)
       feed = {reinterpret_cast<float*>(pass.saved_rows(l - 2, tile)), memory.line((l - 1) % 2), pass.layers[l - 1].in};
     if (l > 0 || pass.grad_x.data)
-      fed = layer_bwd<W, true>(layer, lines, o, o_stride, sums, accumulate, feed);
+      fed = layer_bwd<W, true>(layer, lines, o, o_stride, group, accumulate, feed);
     else
-      layer_bwd<W, false>(layer, lines, o, o_stride, sums, accumulate, feed);
+      layer_bwd<W, false>(layer, lines, o, o_stride, group, accumulate, feed);
     o = lines + W;
     o_stride = 2 * W;
     if (recompute && place == 0 && l > 0) {

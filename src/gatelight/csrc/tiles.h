@@ -28,7 +28,8 @@ GL_INLINE Row<W> padded(const float* values, int samples, bool inside, Pad how) 
   return cut(Row<W>::load(inside ? values : some), samples, how == Pad::Zero ? 0.0f : values[samples - 1]);
 }
 
-// rows of `tile` from a matrix into dst, stride floats apart. Where `lines`, the gradient half is zeroed.
+// `samples` samples from `first` on of a matrix into the rows of dst, stride floats apart. Where `lines`, the gradient
+// half is zeroed.
 template <int W>
 inline void pack(const GlMatrix& from, int64_t first, int samples, int64_t rows, Pad how, float* dst, int64_t stride,
                  bool lines) {
@@ -37,20 +38,13 @@ inline void pack(const GlMatrix& from, int64_t first, int samples, int64_t rows,
     vf v[COLUMNS];
     for (int64_t i = 0; i < rows; i += COLUMNS) {
       const int64_t n = rows - i < COLUMNS ? rows - i : COLUMNS;
-      for (int part = 0; part < W; part += LANES) {
+      alignas(64) float block[COLUMNS][W];
+      for (int part = 0; part < samples; part += LANES) {
         const int count = samples - part < LANES ? samples - part : LANES;
-        if (count > 0) load_columns(from.data + (first + part) * from.stride + i, from.stride, count, n, v);
-        for (int64_t k = 0; k < n; k++) {
-          float* to = dst + (i + k) * stride + part;
-          if (count > 0) store(to, v[k]);
-          else store(to, splat(how == Pad::Zero ? 0.0f : to[samples - 1 - part]));
-        }
+        load_columns(from.data + (first + part) * from.stride + i, from.stride, count, n, v);
+        for (int64_t k = 0; k < n; k++) store(block[k] + part, v[k]);
       }
-      if (how == Pad::Zero && samples < W)
-        for (int64_t k = 0; k < n; k++) {
-          float* to = dst + (i + k) * stride;
-          cut(Row<W>::load(to), samples, 0.0f).store(to);
-        }
+      for (int64_t k = 0; k < n; k++) padded<W>(block[k], samples, true, how).store(dst + (i + k) * stride);
     }
   } else {
     const int64_t row_step = from.sample_major ? 1 : from.stride;
@@ -58,7 +52,7 @@ inline void pack(const GlMatrix& from, int64_t first, int samples, int64_t rows,
     const float* end = src + (rows - 1) * row_step + samples;
     for (int64_t i = 0; i < rows; i++) {
       const float* row = src + i * row_step;
-      if (W == TILE && i + ROWS_AHEAD < rows) __builtin_prefetch(row + ROWS_AHEAD * row_step);
+      if (W > 1 && i + ROWS_AHEAD < rows) __builtin_prefetch(row + ROWS_AHEAD * row_step);
       padded<W>(row, samples, row + W <= end, how).store(dst + i * stride);
     }
   }
@@ -92,7 +86,7 @@ GL_INLINE float from_bf16(uint16_t h) {
 }
 
 // Saved rows hold `samples` values, without padding. Full-width moves run over into the next rows, which are written
-// afterwards or ignored; the last rows are moved value by value.
+// afterwards or cut off; the last rows are moved value by value.
 template <int W>
 inline void save_rows(const float* src, int64_t rows, int samples, bool bf16, char* saved) {
   if (bf16) {
@@ -111,7 +105,7 @@ inline void save_rows(const float* src, int64_t rows, int samples, bool bf16, ch
     for (int s = 0; s < samples; s++) to[i * samples + s] = src[i * W + s];
 }
 
-// Rows from `begin` on to lines with zero gradients.
+// Saved rows from `begin` on to lines with zero gradients.
 template <int W>
 inline void load_rows(const char* saved, int64_t begin, int64_t rows, int samples, bool bf16, float* lines) {
   const float* values = reinterpret_cast<const float*>(saved);

@@ -1,7 +1,7 @@
 // sin, cos and exp of vectors of floats.
 //
-// Bounds, tested against double precision: sin and cos have an absolute error below 1.2e-7 for |x| <= SIN_LIMIT (callers
-// take the scalar library beyond it); exp_nonpositive has a relative error below 2e-7 on [-87, 0] and is 0 below.
+// Bounds, tested against double precision: sin and cos have an absolute error below 1.2e-7 for |x| <= SIN_LIMIT
+// (callers take the scalar library beyond it); exp_nonpositive has a relative error below 2e-7 on [-87, 0] and is 0 below.
 #pragma once
 
 #include "simd.h"

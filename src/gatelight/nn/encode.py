@@ -27,8 +27,8 @@ class Thermometer(nn.Module):
         thresholds: float [k] for all features, or [features or channels, k].
 
     Shape:
-        [batch, features] -> [batch, features * k], or [batch, channels, h, w] -> [batch, channels * k, h, w]; in
-        memory the batch comes last. uint8 input is divided by 255.
+        [batch, features] -> [batch, features * k], or [batch, channels, h, w] -> [batch, channels * k, h, w].
+        uint8 input is divided by 255.
     """
 
     thresholds: Tensor
@@ -78,10 +78,8 @@ class Thermometer(nn.Module):
         if self.thresholds.ndim == 2 and x.shape[1] != len(self.thresholds):
             raise ValueError(f"thresholds are for {len(self.thresholds)} features, got {x.shape[1]}")
         check_unit_interval(x)
-        batch_last = _unit(x).movedim(0, -1).unsqueeze(1)
-        thresholds = self.thresholds.view(-1, self.count, *(1,) * (x.ndim - 1))
-        bits = (batch_last > thresholds).to(torch.float32)
-        return bits.flatten(0, 1).movedim(-1, 0)
+        thresholds = self.thresholds.view(-1, self.count, *(1,) * (x.ndim - 2))
+        return (_unit(x).unsqueeze(2) > thresholds).to(torch.float32).flatten(1, 2)
 
     def extra_repr(self) -> str:
         """The thresholds, or how many where each feature has its own."""

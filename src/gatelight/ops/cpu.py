@@ -164,7 +164,7 @@ def stack_bwd(
 
 def work_bytes(x: Tensor, fanins: Sequence[Tensor], thetas: Sequence[Tensor], kinds: Sequence[str], mode: str) -> int:
     """Bytes :func:`stack_bwd` takes besides its results and ``saved``, with the current number of threads."""
-    layers = _layers(x.shape[0], fanins, thetas, kinds)
+    layers = _layers(x.shape[0], fanins, thetas, kinds, grads=thetas)  # of the gradients only their presence counts
     _library().gl_set_threads(get_threads())
     return int(_library().gl_work_bytes(layers, len(layers), x.shape[1], MODES[mode]))
 

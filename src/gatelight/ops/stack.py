@@ -15,8 +15,10 @@ from gatelight.ops.backend import native_takes
 
 MEMORY = ("auto", *cpu.MODES)
 
-#: Above this many bytes of activations ``auto`` computes them again in backward and saves none.
+#: ``auto`` computes activations again in backward above this many bytes of them, where memory is short, ...
 KEEP_LIMIT = 1 << 30
+#: ... and for stacks of up to this many gates, of which a tile fits the cache and computing is faster than loading.
+CACHED_GATES = 1 << 16
 
 
 def can_stack(x: Tensor, thetas: Sequence[Tensor]) -> bool:
@@ -37,15 +39,15 @@ def stack(
         thetas: For each layer float32 [gates, parameters].
         kinds: For each layer a name in :data:`gatelight.ops.cpu.KINDS`.
         memory: What forward leaves for backward: ``keep`` (one value for each gate and sample), ``keep-bf16``,
-            ``recompute`` (nothing), or ``auto``, which keeps up to :data:`KEEP_LIMIT` bytes.
+            ``recompute`` (nothing), or ``auto``, by size: see :data:`KEEP_LIMIT` and :data:`CACHED_GATES`.
 
     Returns:
         Outputs of the last layer [batch, gates], a transposed view of [gates, batch].
     """
     check_name("memory mode", memory, MEMORY)
     if memory == "auto":
-        values = sum(fanin.shape[0] for fanin in fanins) * x.shape[0]
-        memory = "keep" if 4 * values <= KEEP_LIMIT else "recompute"
+        gates = sum(fanin.shape[0] for fanin in fanins)
+        memory = "keep" if gates > CACHED_GATES and 4 * gates * x.shape[0] <= KEEP_LIMIT else "recompute"
     if not (torch.is_grad_enabled() and (x.requires_grad or any(t.requires_grad for t in thetas))):
         return cpu.stack_fwd(x.t(), fanins, [t.detach() for t in thetas], kinds, "recompute")[0].t()
     out: Tensor = _Stack.apply(x.t(), tuple(kinds), memory, *fanins, *thetas)  # type: ignore[no-untyped-call]
