@@ -5,10 +5,13 @@ READY := $(VENV)/.ready
 
 .PHONY: demo test lint clean
 
-## Train and round a network on the digits data, and show the result.
+## Train a network on the digits data, round it to a circuit, prove the circuit and run it.
 demo: $(READY)
 	$(BIN)/gatelight train digits --out runs/demo --overwrite
 	$(BIN)/gatelight inspect runs/demo
+	$(BIN)/gatelight compile runs/demo -o runs/demo/digits.gl --overwrite
+	$(BIN)/gatelight run runs/demo/digits.gl digits
+	$(BIN)/gatelight bench runs/demo/digits.gl
 
 ## Lint, types, import directions, doctests and tests.
 test: lint

@@ -11,15 +11,18 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from gatelight import __version__
-from gatelight.commands import data, info, inspect, reproduce, train
+from gatelight.commands import circuit, data, info, inspect, reproduce, train
 
-COMMANDS = (train, inspect, data, reproduce, info)
+COMMANDS = (train, inspect, circuit, data, reproduce, info)
 
 _EXAMPLES = """\
 examples:
   gatelight train                              train on digits, no data needed
   gatelight train mnist --size S --out runs/a  train the paper's MNIST network
   gatelight inspect runs/a                     what the gates have become
+  gatelight compile runs/a -o a.gl             round, simplify, prove: a circuit
+  gatelight bench a.gl                         millions of samples a second
+  gatelight export a.gl --to verilog           for an FPGA
   gatelight data list                          which data sets are there
 """
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 from collections.abc import Callable
 from os import PathLike
 from pathlib import Path
@@ -20,6 +19,7 @@ from safetensors import SafetensorError, deserialize
 from safetensors.numpy import save as serialize
 
 from gatelight.circuit.ir import Circuit
+from gatelight.files import replacing
 
 FORMAT = "gatelight-circuit"
 VERSION = 1
@@ -49,23 +49,16 @@ _SCALARS: dict[str, type] = {
 
 def save(circuit: Circuit, path: str | PathLike[str]) -> None:
     """Write a circuit to ``path``: under a temporary name beside it first, then renamed, so never half."""
-    target = Path(path)
-    data = to_bytes(circuit)
-    partial = target.with_name(f".{target.name}.{secrets.token_hex(8)}.part")
-    try:
-        with partial.open("xb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(target)
-    finally:
-        partial.unlink(missing_ok=True)
+    with replacing(Path(path)) as temporary:
+        temporary.write_bytes(to_bytes(circuit))
 
 
 def load(path: str | PathLike[str]) -> Circuit:
     """Read and check a circuit; a file that does not hold one raises a ValueError with its name and the cause."""
     try:
         return from_bytes(Path(path).read_bytes())
+    except OSError as error:
+        raise ValueError(f"cannot read the circuit {os.fspath(path)}: {error.strerror}") from error
     except ValueError as error:
         raise ValueError(f"{os.fspath(path)}: {error}") from error
 

@@ -51,7 +51,7 @@ def load_npz(path: Path) -> Dataset:
     Raises:
         ValueError: If the file is damaged, lacks an array or holds values that break the rules.
     """
-    arrays = _read_arrays(path)
+    arrays = read_arrays(path)
     if all(part in arrays for part in _PARTS):
         x_train, y_train, x_test, y_test = (arrays[part] for part in _PARTS)
         _check_rows(x_train, y_train, f"{path}, x_train and y_train")
@@ -139,7 +139,7 @@ def _names(arrays: dict[str, NDArray[Any]], key: str, path: Path) -> tuple[str, 
         raise ValueError(f"{path}: damaged: {key} is not text") from error
 
 
-def _read_arrays(path: Path) -> dict[str, NDArray[Any]]:
+def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
     """The arrays with names that matter here; others are not even looked at."""
     arrays: dict[str, NDArray[Any]] = {}
     left = MAX_BYTES

@@ -1,0 +1,289 @@
+"""``gatelight compile``, ``run``, ``export`` and ``bench``: all but ``compile`` need numpy alone."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from gatelight.circuit import Circuit
+    from gatelight.circuit.passes import Simplified
+
+_COMPILE_EXAMPLES = """\
+examples:
+  gatelight compile runs/mnist -o mnist.gl
+  gatelight compile runs/mnist -o mnist.gl --level 2       also merge nets found equal by simulation
+  gatelight compile runs/mnist -o mnist6.gl --lut 6        then map to six-input tables, for an FPGA
+"""
+_RUN_EXAMPLES = """\
+examples:
+  gatelight run mnist.gl mnist                              accuracy on the test split
+  gatelight run mnist.gl images.npz -o labels.csv           x: uint8 or float in [0, 1]; y if there are labels
+"""
+_EXPORT_EXAMPLES = """\
+examples:
+  gatelight export mnist.gl --to c -o build/               C99 without dependencies
+  gatelight export mnist.gl --to verilog --pipeline 4      Verilog, a register every 4 levels, with a testbench
+  gatelight export mnist.gl --to aiger                     and-inverter graph of the gates before the sums
+"""
+
+
+def add_parsers(commands: Any) -> None:
+    """Add this family's parsers."""
+    compile_ = commands.add_parser(
+        "compile", help="round a run to a circuit, simplify and prove it", epilog=_COMPILE_EXAMPLES
+    )
+    compile_.set_defaults(run=run_compile, parser=compile_)
+    compile_.add_argument("model", type=Path, metavar="RUN", help="a run's folder or a checkpoint")
+    compile_.add_argument("-o", "--output", type=Path, required=True, metavar="NET.gl", help="the circuit's file")
+    compile_.add_argument("--which", choices=("best", "last"), default="best", help="which weights (default: best)")
+    compile_.add_argument("--level", type=int, choices=(0, 1, 2, 3), default=1, help="0 leaves the circuit as it is")
+    compile_.add_argument("--lut", type=int, metavar="K", help="map to tables of up to K inputs, 3 to 6")
+    compile_.add_argument("--no-prove", action="store_true", help="do not look for a prover")
+    compile_.add_argument("--overwrite", action="store_true", help="replace the file if it exists")
+
+    run = commands.add_parser("run", help="run a circuit on data", epilog=_RUN_EXAMPLES)
+    run.set_defaults(run=run_run, parser=run)
+    run.add_argument("circuit", type=Path, metavar="NET.gl")
+    run.add_argument("samples", metavar="DATA", help=".npz or .npy with x (and y), or a data set's name")
+    run.add_argument("-o", "--output", type=Path, help="write labels and scores to a .csv or .npz file")
+    run.add_argument("--threads", type=int, default=1, metavar="N", help="CPU threads (default: 1)")
+    run.add_argument("--data", type=Path, metavar="FOLDER", help="folder of the data sets")
+
+    export = commands.add_parser("export", help="write a circuit as C, Verilog, AIGER or BLIF", epilog=_EXPORT_EXAMPLES)
+    export.set_defaults(run=run_export, parser=export)
+    export.add_argument("circuit", type=Path, metavar="NET.gl")
+    export.add_argument("--to", choices=("c", "verilog", "aiger", "blif"), required=True)
+    export.add_argument("-o", "--output", type=Path, default=Path(), help="folder (default: here)")
+    export.add_argument("--name", help="of the functions or module (default: the file's)")
+    export.add_argument("--pipeline", type=int, default=0, metavar="N", help="verilog: a register every N levels")
+    export.add_argument("--ascii", action="store_true", help="aiger: text in place of binary")
+    export.add_argument("--overwrite", action="store_true", help="replace files that exist")
+
+    bench = commands.add_parser("bench", help="samples a second of a circuit on one core, and the time of one sample")
+    bench.set_defaults(run=run_bench, parser=bench)
+    bench.add_argument("circuit", type=Path, metavar="NET.gl")
+    bench.add_argument("--batch", type=int, default=1 << 15, help="samples of a call (default: 32768)")
+    bench.add_argument("--seconds", type=float, default=2.0, help="how long to measure (default: 2)")
+    bench.add_argument("--threads", type=int, default=1, metavar="N", help="CPU threads (default: 1)")
+
+
+def say(text: str) -> None:
+    """Print a line."""
+    sys.stdout.write(text + "\n")
+
+
+def _load(path: Path) -> Circuit:
+    from gatelight.circuit import Circuit
+
+    return Circuit.load(path)
+
+
+def run_compile(args: argparse.Namespace) -> int:
+    """Round, check against the model, simplify, prove, save, report."""
+    from gatelight.circuit.passes import map_to_arity, simplify
+    from gatelight.discretization import discretize
+    from gatelight.run import load_model
+
+    _check_target(args.output, args.overwrite)
+    if args.lut is not None and not 3 <= args.lut <= 6:
+        raise ValueError(f"--lut must be from 3 to 6, got {args.lut}")
+    model, header = load_model(args.model, args.which)
+    circuit = discretize(model, class_names=header.get("classes", ()))
+    say(f"rounded      {circuit.gates:,} gates in {circuit.depth} levels")
+    samples = _check_against_model(model, circuit)
+    say(f"checked      equal to the rounded model on {samples:,} random inputs")
+    original = circuit
+    done: Simplified | None = None
+    if args.level:
+        done = simplify(circuit, level=args.level)
+        circuit = done.circuit
+        say(f"simplified   {circuit.gates:,} gates in {circuit.depth} levels, {len(circuit.outputs):,} bits summed")
+        say("             " + ", ".join(f"{name} {count:,}" for name, count in done.report.removed.items() if count))
+    if args.lut is not None:
+        before = circuit
+        circuit = map_to_arity(circuit, args.lut)
+        say(f"mapped       {before.gates:,} gates to {circuit.gates:,} tables of up to {args.lut} inputs")
+    say(f"proof        {'left out' if args.no_prove else _proof(original, circuit, done)}")
+    circuit.save(args.output)
+    say(circuit.summary())
+    say(f"wrote {args.output}; next: gatelight bench {args.output}    gatelight export {args.output} --to c")
+    return 0
+
+
+def _check_against_model(model: Any, circuit: Circuit, samples: int = 1000) -> int:
+    """Raise unless the circuit gives the rounded model's scores on random inputs."""
+    import torch
+
+    from gatelight.nn import rounded
+
+    x = torch.rand(samples, *circuit.feature_shape, generator=torch.Generator().manual_seed(0))
+    if model.encoder is None:
+        x = x.round()
+    with rounded(model):
+        counts = (model(x) * model.head.temperature).round().to(torch.int32).numpy()
+    if not np.array_equal(counts, circuit.scores(x.numpy())):
+        raise RuntimeError("the circuit differs from the rounded model; please report this as a bug")
+    return samples
+
+
+def _proof(original: Circuit, circuit: Circuit, done: Simplified | None) -> str:
+    """Prove the circuit equal to the original one and say how, or why not."""
+    from gatelight.circuit import equivalence
+    from gatelight.circuit.prover import provers
+
+    if not provers():
+        return "not made: install abc, or pip install 'gatelight[verify]'"
+    begun = time.monotonic()
+    match = equivalence.match_of(done) if done is not None else None
+    verdict = equivalence.prove(original, circuit, match)
+    if verdict.equal is False:
+        raise RuntimeError("the prover found the simplified circuit to differ; please report this as a bug")
+    if verdict.equal is None:
+        return "not made: the prover gave up"
+    return f"every output equal to the unsimplified circuit's, formally, in {time.monotonic() - begun:.1f} s"
+
+
+def run_run(args: argparse.Namespace) -> int:
+    """Label samples; print the accuracy if there are labels."""
+    from gatelight.engine import Engine
+
+    circuit = _load(args.circuit)
+    if args.output is not None and args.output.suffix not in (".csv", ".npz"):
+        raise ValueError(f"the output must end in .csv or .npz, got {args.output}")
+    x, y = _samples(args.samples, args.data)
+    begun = time.monotonic()
+    scores = Engine(circuit, threads=args.threads).scores(x)
+    labels = scores.argmax(1) if len(scores) else np.zeros(0, np.int64)
+    seconds = time.monotonic() - begun
+    say(f"{len(x):,} samples in {seconds:.3f} s")
+    if y is not None:
+        if len(y) != len(x):
+            raise ValueError(f"there are {len(x)} samples but {len(y)} labels")
+        say(f"accuracy {100 * float((labels == y).mean()):.2f} %" if len(y) else "no samples")
+    if args.output is not None:
+        _write_labels(args.output, circuit, labels, scores)
+        say(f"wrote {args.output}")
+    return 0
+
+
+def _samples(name: str, folder: Path | None) -> tuple[NDArray[Any], NDArray[Any] | None]:
+    path = Path(name)
+    if path.suffix not in (".npz", ".npy"):
+        from gatelight import data
+
+        test = data.load(name, folder).test
+        return test.x, test.y
+    if not path.is_file():
+        raise ValueError(f"no file {path}")
+    if path.suffix == ".npy":
+        try:
+            with path.open("rb") as file:
+                return np.load(file, allow_pickle=False), None
+        except (EOFError, ValueError) as error:
+            raise ValueError(f"{path} is damaged: {error}") from None
+    from gatelight.data.npz import read_arrays
+
+    arrays = read_arrays(path)
+    key = next((k for k in ("x", "x_test") if k in arrays), None)
+    if key is None:
+        raise ValueError(f"{path} has no array x or x_test, only {', '.join(arrays) or 'nothing'}")
+    return arrays[key], arrays.get("y" if key == "x" else "y_test")
+
+
+def _write_labels(path: Path, circuit: Circuit, labels: NDArray[Any], scores: NDArray[np.int32]) -> None:
+    from gatelight.files import replacing
+
+    with replacing(path) as temporary:
+        if path.suffix == ".npz":
+            with temporary.open("wb") as file:
+                np.savez(file, labels=labels, scores=scores)
+            return
+        names = circuit.class_names or tuple(map(str, range(circuit.classes)))
+        with temporary.open("w", encoding="utf-8", newline="") as file:
+            import csv
+
+            writer = csv.writer(file)
+            writer.writerow(["label", *(f"score {name}" for name in names)])
+            for label, row in zip(labels.tolist(), scores.tolist(), strict=True):
+                writer.writerow([names[label], *row])
+
+
+def run_export(args: argparse.Namespace) -> int:
+    """Write the files of one format."""
+    from gatelight import export
+    from gatelight.files import replacing
+
+    circuit = _load(args.circuit)
+    name = args.name or _identifier(args.circuit.stem)
+    if args.pipeline and args.to != "verilog":
+        raise ValueError("--pipeline is for --to verilog")
+    if args.ascii and args.to != "aiger":
+        raise ValueError("--ascii is for --to aiger")
+    files: dict[str, bytes] = {}
+    if args.to == "c":
+        files = {file: text.encode() for file, text in export.c(circuit, name).items()}
+    elif args.to == "verilog":
+        bits = np.random.default_rng(0).integers(0, 2, (100, circuit.inputs), np.uint8)
+        files[f"{name}.v"] = export.verilog(circuit, name, pipeline=args.pipeline).encode()
+        files[f"{name}_tb.v"] = export.verilog_testbench(circuit, bits, name, pipeline=args.pipeline).encode()
+    elif args.to == "aiger":
+        files[f"{name}.{'aag' if args.ascii else 'aig'}"] = export.aiger(circuit, ascii=args.ascii)
+    else:
+        files[f"{name}.blif"] = export.blif(circuit, name).encode()
+    for file in files:
+        _check_target(args.output / file, args.overwrite)
+    args.output.mkdir(parents=True, exist_ok=True)
+    for file, content in files.items():
+        with replacing(args.output / file) as temporary:
+            temporary.write_bytes(content)
+        say(f"wrote {args.output / file}  ({len(content):,} bytes)")
+    return 0
+
+
+def _identifier(stem: str) -> str:
+    """A name that C and Verilog take, from a file's name."""
+    cleaned = "".join(c if c.isascii() and (c.isalnum() or c == "_") else "_" for c in stem)
+    return cleaned if cleaned and not cleaned[0].isdigit() else f"net_{cleaned}"
+
+
+def _check_target(path: Path, overwrite: bool) -> None:
+    if path.exists() and (path.is_dir() or not overwrite):
+        raise ValueError(f"{path} exists already; use --overwrite to replace it")
+
+
+def run_bench(args: argparse.Namespace) -> int:
+    """Measure throughput on random uint8 samples and the latency of one."""
+    from gatelight.engine import Engine
+
+    if args.batch < 1 or args.seconds <= 0 or args.threads < 1:
+        raise ValueError("--batch, --seconds and --threads must be positive")
+    circuit = _load(args.circuit)
+    begun = time.perf_counter()
+    engine = Engine(circuit, threads=args.threads)
+    prepared = time.perf_counter() - begun
+    x = np.random.default_rng(0).integers(0, 256, (args.batch, circuit.features), np.uint8)
+    batch = _median_seconds(lambda: engine.predict(x), args.seconds)
+    one = _median_seconds(lambda: engine.predict(x[:1]), args.seconds / 4)
+    say(f"circuit      {circuit.gates:,} gates in {circuit.depth} levels, {len(circuit.outputs):,} bits summed")
+    say(f"prepared in  {1e3 * prepared:.1f} ms")
+    say(f"throughput   {args.batch / batch / 1e6:.2f} M samples/s, uint8 features to labels, {args.threads} thread(s)")
+    say(f"one sample   {1e6 * one:.1f} us, the call from Python included")
+    return 0
+
+
+def _median_seconds(function: Any, seconds: float) -> float:
+    function()
+    times: list[float] = []
+    end = time.perf_counter() + seconds
+    while not times or time.perf_counter() < end:
+        begun = time.perf_counter()
+        function()
+        times.append(time.perf_counter() - begun)
+    return sorted(times)[len(times) // 2]

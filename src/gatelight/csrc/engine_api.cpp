@@ -1,0 +1,184 @@
+// The exported functions of the engine: checks, memory, and how a batch is cut into blocks for the threads.
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include "dispatch.h"
+#include "engine.h"
+#include "engine_circuit.h"
+#include "engine_lower.h"
+#include "engine_schedule.h"
+#include "memory.h"
+
+namespace gatelight {
+
+int64_t engine_scratch(const Program& program, int samples) {
+  const int64_t row = samples / 8, line = 64;
+  const int64_t counter = STAGES * (3 + LIST) * row + STAGES * 4;
+  return (program.slots + program.encodes * MASK_ROWS) * row + counter + 3 * samples * 4 + 4 * line;
+}
+
+namespace {
+
+constexpr int64_t HUGE_PAGE = int64_t(2) << 20;
+
+struct Handle {
+  const Engine* engine;
+  Netlist net;
+  Prepared scores, bits;
+  std::once_flag has_bits;
+};
+
+const Engine* engine_named(const char* name) {
+  const std::string wanted = " " + std::string(name) + " ";
+  if ((" " + std::string(available()) + " ").find(wanted) == std::string::npos) return nullptr;
+#if defined(GL_HAVE_X86)
+  if (!std::strcmp(name, "avx512")) return &engine_avx512;
+  if (!std::strcmp(name, "avx2")) return &engine_avx2;
+#endif
+  return &engine_base;
+}
+
+// A caller may be wrong about its own arrays; beyond this point indices are trusted.
+bool valid(const GlCircuit& c) {
+  const int64_t most = int64_t(1) << 31;
+  if (c.inputs < 0 || c.gates < 0 || c.width < 0 || c.outputs < 0 || c.classes < 1 || c.features < 0) return false;
+  if (c.inputs + c.gates >= most || c.outputs >= most || c.classes >= most || c.width > 6) return false;
+  for (int64_t g = 0; g < c.gates; g++) {
+    if (c.arity[g] > c.width) return false;
+    for (int k = 0; k < c.arity[g]; k++) {
+      const int32_t net = c.fanin[g * c.width + k];
+      if (net < 0 || net >= c.inputs + g) return false;
+    }
+  }
+  for (int64_t i = 0; i < c.outputs; i++)
+    if (c.output[i] < 0 || c.output[i] >= c.inputs + c.gates) return false;
+  for (int64_t i = 0; i < c.inputs; i++)
+    if (c.encoder_feature[i] < 0 || c.encoder_feature[i] >= c.features) return false;
+  if (c.group_start[0] != 0 || c.group_start[c.classes] != c.outputs) return false;
+  for (int64_t i = 0; i < c.classes; i++)
+    if (c.group_start[i] > c.group_start[i + 1]) return false;
+  return true;
+}
+
+// Calls work(block, scratch) for each block on up to `threads` threads, until one returns false; GL_OK or what failed.
+template <class Work>
+int32_t for_blocks(int64_t blocks, int threads, int64_t scratch_bytes, Work work) {
+  std::atomic<int64_t> next{0};
+  std::atomic<int32_t> status{GL_OK};
+  const auto serve = [&] {
+    // Rows are read in no order: on pages of 4 KiB their addresses would not fit the processor's table.
+    const Block scratch(static_cast<size_t>(blocks > 1 ? std::max(scratch_bytes, HUGE_PAGE) : scratch_bytes));
+    if (!scratch.data) {
+      status = GL_NO_MEMORY;
+      return;
+    }
+    for (int64_t b; status == GL_OK && (b = next++) < blocks;)
+      if (!work(b, static_cast<char*>(scratch.data))) status = GL_BAD_ARGUMENT;
+  };
+  std::vector<std::thread> helpers;
+  const int64_t wanted = std::min<int64_t>(threads, blocks) - 1;
+  if (wanted > 0) helpers.reserve(static_cast<size_t>(wanted));
+  try {
+    for (int64_t i = 0; i < wanted; i++) helpers.emplace_back(serve);
+  } catch (const std::system_error&) {
+    // The system gives no more threads: the job runs on those there are.
+  }
+  serve();
+  for (std::thread& t : helpers) t.join();
+  return status;
+}
+
+int64_t bytes_of(const Prepared& p) {
+  return static_cast<int64_t>(4 * (p.gates.size() + p.sums.size()) + 2 * (p.short_gates.size() + p.short_sums.size()) +
+                              sizeof(Run) * (p.runs.size() + p.sum_runs.size()) + sizeof(Encode) * p.encode.size() +
+                              sizeof(Sum) * p.classes.size() + 4 * (p.input_slot.size() + p.output_slot.size()) +
+                              p.output_negated.size());
+}
+
+}  // namespace
+}  // namespace gatelight
+
+using namespace gatelight;
+
+void* gl_engine_new(const GlCircuit* circuit, const char* simd, int32_t* status) try {
+  *status = GL_BAD_ARGUMENT;
+  const Engine* engine = engine_named(simd ? simd : kernels().name);
+  if (!circuit || !engine || !valid(*circuit)) return nullptr;
+  auto handle = std::make_unique<Handle>();
+  handle->engine = engine;
+  handle->net = lower(*circuit, engine->max_arity);
+  schedule(*circuit, handle->net, false, handle->scores);
+  *status = GL_OK;
+  return handle.release();
+} catch (const std::bad_alloc&) {
+  *status = GL_NO_MEMORY;
+  return nullptr;
+} catch (const std::length_error&) {
+  *status = GL_NO_MEMORY;
+  return nullptr;
+}
+
+void gl_engine_free(void* engine) { delete static_cast<Handle*>(engine); }
+
+const char* gl_engine_simd(const void* engine) { return static_cast<const Handle*>(engine)->engine->name; }
+
+int64_t gl_engine_stat(const void* engine, int32_t which) {
+  const Handle& h = *static_cast<const Handle*>(engine);
+  const Prepared& p = h.scores;
+  switch (which) {
+    case GL_ENGINE_GATES: return p.stored;
+    case GL_ENGINE_FUSED_GATES: return p.fused;
+    case GL_ENGINE_RUNS: return static_cast<int64_t>(p.runs.size() + p.sum_runs.size());
+    case GL_ENGINE_SLOTS: return p.program.slots;
+    case GL_ENGINE_GATE_READS: return p.gate_reads;
+    case GL_ENGINE_SUM_READS: return p.sum_reads;
+    case GL_ENGINE_ENCODER_WORDS: return p.program.encodes;
+    case GL_ENGINE_SUMMED_BITS: return p.summed;
+    case GL_ENGINE_PROGRAM_BYTES:
+      return bytes_of(p) + bytes_of(h.bits) + static_cast<int64_t>(sizeof(Node) * h.net.nodes.size());
+    case GL_ENGINE_SCRATCH_BYTES: return engine_scratch(p.program, WIDE);
+    default: return -1;
+  }
+}
+
+int32_t gl_engine_run(const void* engine, int32_t kind, const void* x, int64_t stride, int64_t batch, int32_t threads,
+                      int32_t* scores, int64_t* labels) try {
+  const Handle& h = *static_cast<const Handle*>(engine);
+  if ((kind != ENGINE_UINT8 && kind != ENGINE_FLOAT32) || batch < 0 || threads < 1) return GL_BAD_ARGUMENT;
+  const Program& program = h.scores.program;
+  const Samples samples{kind, static_cast<const char*>(x), stride, batch, scores, labels};
+  const int64_t blocks = (batch + WIDE - 1) / WIDE;
+  const int64_t scratch = engine_scratch(program, batch <= NARROW ? NARROW : WIDE);
+  return for_blocks(blocks, threads, scratch, [&](int64_t b, char* memory) {
+    const int64_t first = b * WIDE;
+    return h.engine->block(program, samples, first, static_cast<int>(std::min<int64_t>(WIDE, batch - first)), memory);
+  });
+} catch (const std::bad_alloc&) {
+  return GL_NO_MEMORY;
+}
+
+int32_t gl_engine_bits(void* engine, const uint64_t* words, int64_t count, int32_t threads, uint64_t* out) try {
+  Handle& h = *static_cast<Handle*>(engine);
+  if (count < 0 || threads < 1) return GL_BAD_ARGUMENT;
+  std::call_once(h.has_bits, [&] { schedule(GlCircuit{}, h.net, true, h.bits); });
+  const Program& program = h.bits.program;
+  const Packed packed{words, out, count};
+  constexpr int64_t STEP = WIDE / 64;
+  return for_blocks((count + STEP - 1) / STEP, threads, engine_scratch(program, count <= 1 ? NARROW : WIDE),
+                    [&](int64_t b, char* memory) {
+                      const int64_t first = b * STEP;
+                      h.engine->bits(program, packed, first, static_cast<int>(std::min(STEP, count - first)), memory);
+                      return true;
+                    });
+} catch (const std::bad_alloc&) {
+  return GL_NO_MEMORY;
+}

@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# Builds the engine with a small driver under AddressSanitizer + UndefinedBehaviorSanitizer and under ThreadSanitizer,
+# and runs random and mutated circuits against plain loops.
+#
+#   tests/engine/fuzz.sh [cases]      CXX chooses the compiler
+set -euo pipefail
+cases=${1:-2000}
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+csrc=$here/../../src/gatelight/csrc
+cxx=${CXX:-c++}
+build=$(mktemp -d)
+trap 'rm -rf "$build"' EXIT
+
+common=(-std=c++17 -O1 -g -fno-omit-frame-pointer -Wno-psabi -Wno-unknown-pragmas -I "$csrc")
+paths=(base)
+if [[ $("$cxx" -dumpmachine) == x86_64* ]]; then
+  paths+=(avx2 avx512)
+  common+=(-DGL_HAVE_X86)
+fi
+declare -A flags=([base]="" [avx2]="-mavx2 -mfma -mbmi2" [avx512]="-mavx512f -mavx512vl -mavx512dq -mavx512bw -mfma -mbmi2")
+
+# The training kernels only have to be there.
+for path in "${paths[@]}"; do
+  # shellcheck disable=SC2086
+  "$cxx" "${common[@]}" -O0 -g0 ${flags[$path]} -c "$csrc/kernels_$path.cpp" -o "$build/kernels-$path.o"
+done
+
+run() {
+  local name=$1 sanitize=$2 count=$3 objects=() pids=()
+  for path in "${paths[@]}"; do
+    # shellcheck disable=SC2086
+    "$cxx" "${common[@]}" $sanitize ${flags[$path]} -c "$csrc/engine_$path.cpp" -o "$build/$name-$path.o" &
+    pids+=($!)
+    objects+=("$build/$name-$path.o" "$build/kernels-$path.o")
+  done
+  for pid in "${pids[@]}"; do wait "$pid"; done
+  # shellcheck disable=SC2086
+  "$cxx" "${common[@]}" $sanitize "$csrc"/{api,dispatch,memory,pool}.cpp \
+    "$csrc"/engine_{api,encoder,lower,merge,schedule}.cpp "$here/fuzz.cpp" "${objects[@]}" -pthread -o "$build/$name"
+  echo "$name: $("$build/$name" "$count")"
+}
+
+export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 TSAN_OPTIONS=halt_on_error=1
+run address "-fsanitize=address,undefined -fno-sanitize-recover=all" "$cases"
+run thread "-fsanitize=thread" "$((cases / 10))"

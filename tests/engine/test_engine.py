@@ -1,0 +1,220 @@
+"""The engine equals the numpy evaluator, whatever the circuit."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from gatelight.circuit import Circuit
+from gatelight.circuit.evaluate import pack_samples, simulate
+from gatelight.circuit.random import layered_circuit, random_circuit
+from gatelight.engine import Engine
+
+Build = Callable[..., Engine]
+ARITIES = ((0,), (1,), (2,), (3,), (4,), (5,), (6,), (0, 1, 2, 3, 4, 5, 6))
+
+
+def made(**fields: Any) -> Circuit:
+    return Circuit(**fields)
+
+
+def changed(circuit: Circuit, **fields: Any) -> Circuit:
+    return dataclasses.replace(circuit, **fields)
+
+
+def features(circuit: Circuit, batch: int, seed: int = 0) -> NDArray[np.uint8]:
+    return np.random.default_rng(seed).integers(0, 256, (batch, circuit.features), dtype=np.uint8)
+
+
+def assert_equal(engine: Engine, x: NDArray[Any]) -> None:
+    expected = engine.circuit.scores(x)
+    got = engine.scores(x)
+    assert got.dtype == np.int32
+    np.testing.assert_array_equal(got, expected)
+    labels = engine.predict(x)
+    assert labels.dtype == np.int64
+    np.testing.assert_array_equal(labels, engine.circuit.predict(x))
+
+
+@pytest.mark.parametrize("arities", ARITIES, ids=str)
+@pytest.mark.parametrize("reach", [None, 12])
+def test_random_circuits_of_every_arity(build: Build, arities: tuple[int, ...], reach: int | None) -> None:
+    for seed in range(3):
+        circuit = random_circuit(40, 300, outputs=150, classes=7, arities=arities, reach=reach, seed=seed)
+        engine = build(circuit)
+        for batch in (1, 40, 130):
+            assert_equal(engine, features(circuit, batch, seed))
+
+
+def test_every_function_of_two_and_three_inputs(build: Build) -> None:
+    tables = [(2, t) for t in range(16)] + [(3, t) for t in range(256)]
+    fanin = np.array([[0, 1, 2 if arity == 3 else -1] for arity, _ in tables])
+    circuit = made(
+        inputs=3,
+        fanin=fanin,
+        arity=[arity for arity, _ in tables],
+        table=[table for _, table in tables],
+        # Sixteen of each, so that whole groups are summed without being written; each function is a class.
+        outputs=np.repeat(np.arange(3, 3 + len(tables)), 16),
+        group_start=np.arange(0, 16 * len(tables) + 1, 16),
+        bias=np.zeros(len(tables), np.int32),
+        temperature=1.0,
+        features=3,
+        encoder_feature=[0, 1, 2],
+        encoder_threshold=[0.5, 0.5, 0.5],
+    )
+    every = (np.arange(8)[:, None] >> np.arange(3) & 1).astype(np.uint8) * 255
+    engine = build(circuit)
+    for x in (every, every[:1], np.tile(every, (20, 1))):
+        assert_equal(engine, x)
+
+
+def test_gates_are_fused_with_sums_in_both_polarities(build: Build) -> None:
+    rng = np.random.default_rng(0)
+    gates = 600
+    circuit = made(
+        inputs=50,
+        fanin=rng.integers(0, 50, (gates, 2)),
+        arity=np.full(gates, 2),
+        table=rng.choice([6, 9, 8, 7], gates),
+        outputs=np.arange(50, 50 + gates),
+        group_start=[0, 200, 600],
+        bias=[0, 3],
+        temperature=1.0,
+        features=50,
+        encoder_feature=np.arange(50),
+        encoder_threshold=np.full(50, 0.5),
+    )
+    engine = build(circuit)
+    assert engine.stats.fused_gates > 400
+    for batch in (1, 64, 512):
+        assert_equal(engine, features(circuit, batch))
+
+
+@pytest.mark.parametrize("batch", [0, 1, 2, 63, 64, 65, 127, 511, 512, 513, 577, 1024, 10_000])
+def test_any_batch_size(build: Build, batch: int) -> None:
+    circuit = layered_circuit(70, (200, 200, 100), classes=10)
+    assert_equal(build(circuit), features(circuit, batch))
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 7])
+def test_threads_do_not_change_the_result(build: Build, threads: int) -> None:
+    circuit = layered_circuit(70, (200, 200, 100), classes=10)
+    assert_equal(build(circuit, threads=threads), features(circuit, 3000))
+
+
+def test_no_gates_no_inputs_no_outputs(build: Build) -> None:
+    for inputs, gates, outputs in ((5, 0, 20), (0, 4, 9), (5, 5, 0), (0, 0, 0), (1, 0, 1)):
+        circuit = random_circuit(inputs, gates, outputs=outputs, arities=(0, 2), classes=3, seed=1)
+        engine = build(circuit)
+        for batch in (1, 70, 600):
+            assert_equal(engine, features(circuit, batch))
+
+
+@pytest.mark.parametrize("classes", [1, 2, 10, 100])
+def test_classes_with_empty_groups_and_bias(build: Build, classes: int) -> None:
+    rng = np.random.default_rng(classes)
+    base = random_circuit(30, 100, outputs=250, seed=3)
+    start = np.sort(rng.integers(0, 251, classes + 1))
+    start[0], start[-1] = 0, 250
+    circuit = changed(base, group_start=start, bias=rng.integers(-50, 50, classes))
+    for batch in (1, 60, 520):
+        assert_equal(build(circuit), features(circuit, batch))
+
+
+def test_the_first_of_equals_wins(build: Build) -> None:
+    base = random_circuit(4, 0, outputs=0, classes=5)
+    circuit = changed(base, bias=[-7, -3, -3, -9, -3])
+    for batch in (1, 64, 512):
+        assert build(circuit).predict(features(circuit, batch)).tolist() == [1] * batch
+
+
+def test_bias_at_the_ends_of_int32(build: Build) -> None:
+    base = random_circuit(20, 60, outputs=21, classes=3, seed=5)
+    low, high = -(2**31), 2**31 - 1
+    for bias in ([low, 0, high - 7], [high - 7, low, low]):
+        circuit = changed(base, bias=bias)
+        for batch in (1, 100):
+            assert_equal(build(circuit), features(circuit, batch))
+
+
+def test_repeated_outputs_and_large_groups(build: Build) -> None:
+    rng = np.random.default_rng(0)
+    base = random_circuit(30, 80, outputs=1, classes=1, arities=(2, 3), seed=2)
+    for size in (7, 8, 9, 63, 64, 65, 511, 513, 4097, 40_000):
+        outputs = rng.integers(0, 110, size)
+        # Half of the samples are alike, so that counts come near the size.
+        outputs[: size // 2] = outputs[0]
+        circuit = changed(base, outputs=outputs, group_start=[0, size])
+        for batch in (1, 66):
+            assert_equal(build(circuit), features(circuit, batch))
+
+
+def test_counts_reach_the_size_of_the_group(build: Build) -> None:
+    base = random_circuit(2, 0, outputs=0, classes=1)
+    for size in (1, 7, 8, 15, 16, 64, 255, 256, 512, 4096, 32_768, 70_000):
+        circuit = changed(base, outputs=np.zeros(size, np.int32), group_start=[0, size])
+        x = np.full((65, 2), 255, np.uint8)
+        assert build(circuit).scores(x).tolist() == [[size]] * 65
+        assert build(circuit).scores(x[:1]).tolist() == [[size]]
+
+
+def test_more_rows_than_16_bits_can_name(build: Build) -> None:
+    inputs = 70_000
+    rng = np.random.default_rng(0)
+    circuit = made(
+        inputs=inputs,
+        fanin=np.stack([np.arange(0, inputs, 2), np.arange(1, inputs, 2)], 1),
+        arity=np.full(inputs // 2, 2),
+        table=rng.integers(0, 16, inputs // 2),
+        outputs=np.arange(inputs + inputs // 2),
+        group_start=[0, 50_000, inputs + inputs // 2],
+        bias=[0, 0],
+        temperature=1.0,
+        features=inputs,
+        encoder_feature=np.arange(inputs),
+        encoder_threshold=np.full(inputs, 0.5),
+    )
+    engine = build(circuit)
+    assert engine.stats.slots > 65_536
+    for batch in (1, 20, 70):
+        assert_equal(engine, features(circuit, batch))
+
+
+@pytest.mark.parametrize("words", [0, 1, 2, 7, 8, 9, 25])
+def test_run_bits(build: Build, words: int) -> None:
+    circuit = random_circuit(33, 200, outputs=90, arities=(0, 1, 2, 3, 6), seed=4)
+    packed = np.random.default_rng(words).integers(0, 2**64, (33, words), dtype=np.uint64)
+    got = build(circuit, threads=2).run_bits(packed)
+    assert got.dtype == np.uint64
+    np.testing.assert_array_equal(got, simulate(circuit, packed)[circuit.outputs])
+
+
+def test_run_bits_of_packed_samples(build: Build) -> None:
+    circuit = random_circuit(33, 200, outputs=90, seed=4)
+    bits = circuit.bits(features(circuit, 100))
+    got = build(circuit).run_bits(pack_samples(bits))
+    np.testing.assert_array_equal(got[:, 0] & np.uint64(1), circuit.outputs_of(bits)[0])
+
+
+def test_one_wrong_table_bit_is_noticed(build: Build) -> None:
+    circuit = layered_circuit(20, (40, 40, 40), classes=4)
+    table = circuit.table.copy()
+    table[-1] ^= np.uint64(1)
+    other = changed(circuit, table=table)
+    x = features(circuit, 500)
+    assert not np.array_equal(build(other).scores(x), circuit.scores(x))
+
+
+def test_stats_count_what_is_left() -> None:
+    circuit = layered_circuit(70, (200, 200, 100), classes=10)
+    stats = Engine(circuit).stats
+    assert 0 < stats.gates + stats.fused_gates <= circuit.gates
+    assert stats.summed_bits >= 80
+    assert stats.encoder_words == 2
+    assert stats.program_bytes < 64 * circuit.gates + 10_000

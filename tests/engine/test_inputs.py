@@ -1,0 +1,210 @@
+"""What the engine takes: memory layouts, dtypes, thresholds; and what it refuses."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from gatelight.circuit import Circuit
+from gatelight.circuit.random import layered_circuit
+from gatelight.engine import Engine
+
+Build = Callable[..., Engine]
+
+
+def made(**fields: Any) -> Circuit:
+    return Circuit(**fields)
+
+
+def changed(circuit: Circuit, **fields: Any) -> Circuit:
+    return dataclasses.replace(circuit, **fields)
+
+
+@pytest.fixture(scope="module")
+def circuit() -> Circuit:
+    return layered_circuit(90, (100, 60), classes=4)
+
+
+def samples(batch: int, count: int, dtype: str) -> NDArray[Any]:
+    rng = np.random.default_rng(batch)
+    if dtype == "uint8":
+        return rng.integers(0, 256, (batch, count), dtype=np.uint8)
+    return rng.random((batch, count)).astype(dtype)
+
+
+def misaligned(x: NDArray[Any]) -> NDArray[Any]:
+    raw = np.zeros(x.nbytes + 1, np.uint8)
+    shifted = raw[1:].view(np.uint8)[: x.nbytes].view(x.dtype).reshape(x.shape)
+    shifted[:] = x
+    return shifted
+
+
+LAYOUTS: dict[str, Callable[[NDArray[Any]], NDArray[Any]]] = {
+    "fortran": np.asfortranarray,
+    "rows backwards": lambda x: x[::-1],
+    "features backwards": lambda x: x[:, ::-1],
+    "every other row": lambda x: np.repeat(x, 2, axis=0)[::2],
+    "every other feature": lambda x: np.repeat(x, 2, axis=1)[:, ::2],
+    "window of a wider array": lambda x: np.pad(x, ((0, 0), (3, 5)))[:, 3:-5],
+    "one row for all": lambda x: np.broadcast_to(x[0], x.shape),
+    "misaligned": misaligned,
+    "read-only": lambda x: np.frombuffer(x.tobytes(), x.dtype).reshape(x.shape),
+}
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float32", "float64"])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_any_layout(build: Build, circuit: Circuit, layout: str, dtype: str) -> None:
+    engine = build(circuit)
+    for batch in (1, 5, 600):
+        x = LAYOUTS[layout](samples(batch, 90, dtype))
+        np.testing.assert_array_equal(engine.scores(x), circuit.scores(x))
+        np.testing.assert_array_equal(engine.predict(x), circuit.predict(x))
+
+
+def test_shaped_samples(build: Build, circuit: Circuit) -> None:
+    shaped = changed(circuit, feature_shape=(2, 9, 5))
+    x = samples(70, 90, "uint8").reshape(70, 2, 9, 5)
+    engine = build(shaped)
+    for given in (x, x.reshape(70, 90), np.asfortranarray(x), x[:, ::-1]):
+        np.testing.assert_array_equal(engine.scores(given), shaped.scores(given))
+
+
+@pytest.mark.parametrize("count", [1, 2, 7, 8, 63, 64, 65, 100, 200])
+@pytest.mark.parametrize("dtype", ["uint8", "float32"])
+def test_thresholds_of_any_number_and_order(build: Build, count: int, dtype: str) -> None:
+    rng = np.random.default_rng(count)
+    inputs = 300
+    base = layered_circuit(inputs, (200, 100), classes=4, seed=count)
+    # Some features have many thresholds, some none; thresholds on values, between them and beyond both ends.
+    feature = np.minimum(rng.integers(0, count, inputs), rng.integers(0, count, inputs))
+    steps = (np.arange(256, dtype=np.float32) / np.float32(255))[rng.integers(0, 256, inputs)]
+    ends = np.array([-1.0, 0.0, 1.0, 2.0, np.inf, -np.inf], np.float32)[rng.integers(0, 6, inputs)]
+    threshold = np.where(rng.random(inputs) < 0.3, ends, steps)
+    circuit = changed(base, features=count, encoder_feature=feature, encoder_threshold=threshold)
+    engine = build(circuit)
+    for batch in (1, 64, 300):
+        x = samples(batch, count, dtype)
+        np.testing.assert_array_equal(engine.scores(x), circuit.scores(x))
+
+
+def test_every_byte_against_every_threshold(build: Build) -> None:
+    values = np.arange(256, dtype=np.float32) / np.float32(255)
+    threshold = np.concatenate([values, np.nextafter(values, np.float32(9)), np.nextafter(values, np.float32(-9))])
+    count = len(threshold)
+    circuit = made(
+        inputs=count,
+        fanin=np.zeros((0, 2)),
+        arity=[],
+        table=[],
+        outputs=np.arange(count),
+        group_start=np.arange(count + 1),
+        bias=np.zeros(count, np.int32),
+        temperature=1.0,
+        features=1,
+        encoder_feature=np.zeros(count, np.int32),
+        encoder_threshold=threshold,
+    )
+    x = np.arange(256, dtype=np.uint8)[:, None]
+    engine = build(circuit)
+    np.testing.assert_array_equal(engine.scores(x), circuit.scores(x))
+    np.testing.assert_array_equal(engine.scores(x.astype(np.float32) / np.float32(255)), circuit.scores(x))
+    for value in (0, 1, 127, 255):
+        np.testing.assert_array_equal(engine.scores(x[value : value + 1]), circuit.scores(x[value : value + 1]))
+
+
+def test_values_beyond_the_unit_interval_and_infinite(build: Build, circuit: Circuit) -> None:
+    x = np.random.default_rng(0).choice([-np.inf, -5.0, 0.5, 0.500001, 7.0, np.inf, 1e300, -1e300, 5e-324], (80, 90))
+    np.testing.assert_array_equal(build(circuit).scores(x), circuit.scores(x))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("batch", "row", "column"), [(1, 0, 0), (1, 0, 89), (64, 63, 5), (700, 699, 88), (700, 3, 7)])
+def test_nan_is_refused_with_its_place(
+    build: Build, circuit: Circuit, dtype: str, batch: int, row: int, column: int
+) -> None:
+    x = samples(batch, 90, dtype)
+    x[row, column] = np.nan
+    for run in (build(circuit).scores, build(circuit, threads=3).predict):
+        with pytest.raises(ValueError, match=f"must not be NaN, got one in sample {row}, feature {column}"):
+            run(x)
+
+
+def test_nan_in_a_feature_that_no_gate_reads_is_refused(build: Build, circuit: Circuit) -> None:
+    wider = changed(circuit, features=100)
+    x = samples(3, 100, "float32")
+    x[2, 99] = np.nan
+    with pytest.raises(ValueError, match="sample 2, feature 99"):
+        build(wider).scores(x)
+
+
+@pytest.mark.parametrize(
+    "x",
+    [
+        np.zeros((3, 89), np.uint8),
+        np.zeros((3, 91), np.float32),
+        np.zeros(90, np.uint8),
+        np.zeros((3, 2, 45), np.uint8),
+        np.zeros((3, 90), np.int64),
+        np.zeros((3, 90), np.float16),
+        np.zeros((3, 90), bool),
+        np.zeros((3, 90), complex),
+        np.full((3, 90), "0"),
+    ],
+    ids=lambda x: f"{x.dtype}{x.shape}",
+)
+def test_the_wrong_is_refused_as_the_circuit_refuses_it(circuit: Circuit, x: NDArray[Any]) -> None:
+    with pytest.raises(ValueError, match="features must") as expected:
+        circuit.scores(x)
+    for run in (Engine(circuit).scores, Engine(circuit).predict):
+        with pytest.raises(ValueError, match="features must") as got:
+            run(x)
+        assert str(got.value) == str(expected.value)
+
+
+def test_lists_are_taken_like_arrays(circuit: Circuit) -> None:
+    x = samples(3, 90, "float64")
+    np.testing.assert_array_equal(Engine(circuit).scores(x.tolist()), circuit.scores(x))
+
+
+def test_wrong_words_are_refused(circuit: Circuit) -> None:
+    engine = Engine(circuit)
+    for words, message in (
+        (np.zeros((89, 2), np.uint64), r"shape \[90, words\]"),
+        (np.zeros(90, np.uint64), r"shape \[90, words\]"),
+        (np.zeros((90, 2), np.int64), "must be uint64, got int64"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            engine.run_bits(words)  # type: ignore[arg-type]
+
+
+def test_words_of_any_layout(build: Build, circuit: Circuit) -> None:
+    words = np.random.default_rng(0).integers(0, 2**64, (90, 20), dtype=np.uint64)
+    engine = build(circuit)
+    expected = engine.run_bits(words)
+    np.testing.assert_array_equal(engine.run_bits(np.asfortranarray(words)), expected)
+    np.testing.assert_array_equal(engine.run_bits(misaligned(words)), expected)
+    np.testing.assert_array_equal(engine.run_bits(words[:, ::-1]), expected[:, ::-1])
+
+
+def test_unknown_simd_and_threads_are_refused(circuit: Circuit) -> None:
+    with pytest.raises(ValueError, match=r"simd must be one of .*base.*, got 'sse9'"):
+        Engine(circuit, simd="sse9")
+    for threads in (0, -1, 1.5, True, "2"):
+        with pytest.raises(ValueError, match="threads must be a whole number from 1 on"):
+            Engine(circuit, threads=threads)  # type: ignore[arg-type]
+
+
+def test_results_do_not_keep_what_was_in_memory(build: Build, circuit: Circuit) -> None:
+    # The engine writes into fresh arrays and reuses its scratch: what another run left there must not show.
+    engine = build(circuit)
+    ones, x = np.full((1000, 90), 255, np.uint8), samples(1000, 90, "uint8")
+    expected = circuit.scores(x)
+    for batch in (1, 63, 64, 65, 513, 1000):
+        engine.scores(ones)
+        np.testing.assert_array_equal(engine.scores(x[:batch]), expected[:batch])

@@ -1,0 +1,149 @@
+import csv
+import json
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gatelight import data, engine
+from gatelight.circuit import Circuit
+from gatelight.circuit.prover import provers
+from gatelight.cli import main
+
+needs_engine = pytest.mark.skipif(not engine.available(), reason="the native library is not built")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A trained run and the circuit that compile made of it."""
+    base = tmp_path_factory.mktemp("circuit")
+    flags = ["--width", "200", "--layers", "3", "--steps", "150", "--lr", "0.05", "--quiet"]
+    assert main(["train", *flags, "--out", str(base / "run")]) == 0
+    assert main(["compile", str(base / "run"), "-o", str(base / "net.gl")]) == 0
+    return base
+
+
+def test_compile_reports_and_proves(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compile", str(folder / "run"), "-o", str(tmp_path / "a.gl"), "--level", "2", "--lut", "6"]) == 0
+    out = capsys.readouterr().out
+    assert "rounded      600 gates" in out
+    assert "equal to the rounded model on 1,000 random inputs" in out
+    assert "mapped" in out
+    expected = "every output equal to the unsimplified circuit's, formally" if provers() else "not made: install abc"
+    assert expected in out
+    assert main(["compile", str(folder / "run"), "-o", str(tmp_path / "b.gl"), "--level", "0", "--no-prove"]) == 0
+    assert "proof        left out" in capsys.readouterr().out
+    assert Circuit.load(tmp_path / "b.gl").gates == 600
+    x = np.random.default_rng(0).integers(0, 256, (300, 64), np.uint8)
+    scores = [Circuit.load(p).scores(x) for p in (tmp_path / "a.gl", tmp_path / "b.gl", folder / "net.gl")]
+    assert np.array_equal(scores[0], scores[1])
+    assert np.array_equal(scores[0], scores[2])
+
+
+@needs_engine
+def test_run_on_the_test_split_gives_the_discretised_accuracy(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", str(folder / "net.gl"), "digits"]) == 0
+    result = json.loads((folder / "run/result.json").read_text())
+    assert f"accuracy {100 * result['best']['discrete_accuracy']:.2f} %" in capsys.readouterr().out
+
+
+@needs_engine
+def test_run_on_files(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    test = data.load("digits").test
+    np.savez(tmp_path / "some.npz", x=test.x[:70], y=test.y[:70])
+    np.save(tmp_path / "some.npy", test.x[:70])
+    net = str(folder / "net.gl")
+    assert main(["run", net, str(tmp_path / "some.npz"), "-o", str(tmp_path / "labels.csv"), "--threads", "2"]) == 0
+    assert "accuracy" in capsys.readouterr().out
+    assert main(["run", net, str(tmp_path / "some.npy"), "-o", str(tmp_path / "labels.npz")]) == 0
+    assert "accuracy" not in capsys.readouterr().out
+    expected = Circuit.load(folder / "net.gl").predict(test.x[:70])
+    with np.load(tmp_path / "labels.npz") as written:
+        assert np.array_equal(written["labels"], expected)
+    with (tmp_path / "labels.csv").open() as file:
+        rows = list(csv.reader(file))
+    assert rows[0] == ["label", *(f"score {i}" for i in range(10))]
+    assert [int(row[0]) for row in rows[1:]] == expected.tolist()
+
+
+@needs_engine
+def test_bench(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", str(folder / "net.gl"), "--batch", "700", "--seconds", "0.1"]) == 0
+    assert "M samples/s" in capsys.readouterr().out
+
+
+def test_export_writes_files_and_never_overwrites(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    net = str(folder / "net.gl")
+    for flags in (["c"], ["verilog", "--pipeline", "2"], ["aiger"], ["aiger", "--ascii"], ["blif"]):
+        assert main(["export", net, "-o", str(tmp_path), "--name", "digits", "--to", *flags]) == 0
+    names = {p.name for p in tmp_path.iterdir()}
+    assert names >= {"digits.c", "digits.v", "digits_tb.v", "digits.aig", "digits.aag", "digits.blif"}
+    assert main(["export", net, "-o", str(tmp_path), "--name", "digits", "--to", "blif"]) == 2
+    assert "exists already; use --overwrite" in capsys.readouterr().err
+    assert main(["export", net, "-o", str(tmp_path), "--name", "digits", "--to", "blif", "--overwrite"]) == 0
+
+
+def test_exported_c_compiles(folder: Path, tmp_path: Path) -> None:
+    assert main(["export", str(folder / "net.gl"), "-o", str(tmp_path), "--to", "c"]) == 0
+    sources = [str(p) for p in tmp_path.glob("*.c")]
+    flags = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-c"]
+    subprocess.run(["gcc", *flags, *sources, "-o", str(tmp_path / "net.o")], check=True)
+
+
+def test_inspect(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["inspect", str(folder / "net.gl"), "-o", str(tmp_path / "net.png")]) == 0
+    out = capsys.readouterr().out
+    assert "by level" in out
+    assert "of 64 are read" in out
+    assert (tmp_path / "net.png").read_bytes().startswith(b"\x89PNG")
+    assert main(["inspect", str(folder / "net.gl"), "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert sum(facts["kinds"].values()) == facts["gates"]
+    assert len(facts["reads_of_feature"]) == 64
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["compile", "none", "-o", "x.gl"], "no checkpoint at none"),
+        (["compile", "RUN", "-o", "net.gl", "--lut", "9"], "--lut must be from 3 to 6"),
+        (["compile", "RUN", "-o", "NET"], "exists already; use --overwrite"),
+        (["run", "none.gl", "digits"], "none.gl"),
+        (["run", "NET", "none.npz"], "no file none.npz"),
+        (["run", "NET", "bad.npz"], "bad.npz"),
+        (["run", "NET", "empty.npz"], "has no array x"),
+        (["run", "NET", "digits", "-o", "x.txt"], "must end in .csv or .npz"),
+        (["run", "NET", "wide.npz"], "64"),
+        (["export", "NET", "--to", "c", "--pipeline", "2"], "--pipeline is for --to verilog"),
+        (["export", "NET", "--to", "c", "--ascii"], "--ascii is for --to aiger"),
+        (["export", "NET", "--to", "c", "--name", "a b"], "a b"),
+        (["export", "NET", "--to", "verilog", "--name", "module"], "module"),
+        (["bench", "NET", "--batch", "0"], "must be positive"),
+        (["bench", "bad.npz"], "bad.npz"),
+        (["inspect", "broken.gl"], "broken.gl"),
+    ],
+)
+@needs_engine
+def test_bad_input_is_one_line_and_exit_code_2(
+    arguments: list[str],
+    message: str,
+    folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "bad.npz").write_bytes(b"PK\x03\x04 not really")
+    (tmp_path / "broken.gl").write_bytes((folder / "net.gl").read_bytes()[:-9])
+    np.savez(tmp_path / "empty.npz", z=np.zeros(3))
+    np.savez(tmp_path / "wide.npz", x=np.zeros((3, 65), np.uint8))
+    before = {p.name for p in tmp_path.iterdir()}
+    places = {"RUN": str(folder / "run"), "NET": str(folder / "net.gl")}
+    assert main([places.get(a, a) for a in arguments]) == 2
+    err = capsys.readouterr().err
+    assert message in err
+    assert err.count("\n") == 1
+    assert {p.name for p in tmp_path.iterdir()} == before
