@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test lint clean
+.PHONY: demo test lint sanitize clean
 
 ## Train a network on the digits data, round it to a circuit, prove the circuit and run it.
 demo: $(READY)
@@ -16,6 +16,11 @@ demo: $(READY)
 ## Lint, types, import directions, doctests and tests.
 test: lint
 	$(BIN)/python -m pytest -q -n 2
+
+## Kernels and engine under AddressSanitizer, UndefinedBehaviorSanitizer and ThreadSanitizer, on random and hostile input.
+sanitize:
+	tests/ops/sanitize.sh
+	tests/engine/fuzz.sh 20000
 
 lint: $(READY)
 	$(BIN)/ruff check .
