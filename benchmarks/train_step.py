@@ -5,7 +5,8 @@
     python benchmarks/train_step.py --quick            few repetitions
 
 Times are CPU time of one thread, medians of interleaved repetitions; ``--threads`` adds wall time at many threads.
-Nothing is reported unless the kernels' values and gradients equal the reference first.
+Nothing is reported unless the kernels' values and gradients equal the reference first. Rivals compute the same network
+with its gates in the order in which they were drawn; ours have them ordered by their first input, as our models do.
 """
 
 from __future__ import annotations
@@ -58,24 +59,34 @@ CASES = {
 
 
 class FeatureMajorTorch(nn.Module):
-    """Two-input layers in plain torch: row gathers and multiply-adds on [features, batch], gradients by autograd."""
+    """Two-input layers in plain torch: row gathers and multiply-adds on [features, batch], gradients by autograd.
 
-    def __init__(self, layers: list[LogicDense]) -> None:
+    Args:
+        layers: The layers to copy.
+        fused: Three ``addcmul`` in place of the polynomial as one writes it down.
+    """
+
+    def __init__(self, layers: list[LogicDense], fused: bool) -> None:
         super().__init__()
         self.theta = nn.ParameterList(layer.theta.detach().clone() for layer in layers)
         self.rows = [layer.fanin.long().unbind(1) for layer in layers]
+        self.fused = fused
 
     def forward(self, x: Tensor) -> Tensor:
         """[features, batch] -> [gates, batch]."""
         for theta, (first, second) in zip(self.theta, self.rows, strict=True):
             t0, t1, t2, t3 = (0.5 + 0.5 * torch.sin(theta)).unsqueeze(2).unbind(1)
+            c1, c2, c3 = t1 - t0, t2 - t0, t3 - t2 - t1 + t0
             p, q = x.index_select(0, first), x.index_select(0, second)
-            x = torch.addcmul(torch.addcmul(t0, t1 - t0, q), p, torch.addcmul(t2 - t0, t3 - t2 - t1 + t0, q))
+            if self.fused:
+                x = torch.addcmul(torch.addcmul(t0, c1, q), p, torch.addcmul(c2, c3, q))
+            else:
+                x = t0 + c1 * q + c2 * p + c3 * p * q
         return x
 
 
-def make_layers(case: Case, parametrization: str = "iwp") -> list[LogicDense]:
-    """The case's layers with fresh connections and parameters, hidden ones ordered as the models have them."""
+def make_layers(case: Case, parametrization: str = "iwp", ordered: bool = True) -> list[LogicDense]:
+    """The case's layers with fresh connections and parameters; ``ordered`` as our models have hidden layers."""
     widths = [case.features] + [case.width] * case.layers
     return [
         LogicDense(
@@ -83,7 +94,7 @@ def make_layers(case: Case, parametrization: str = "iwp") -> list[LogicDense]:
             widths[i + 1],
             arity=case.arity,
             parametrization=parametrization,
-            ordered=i < case.layers - 1,
+            ordered=ordered and i < case.layers - 1,
             seed=i,
         )
         for i in range(case.layers)
@@ -158,9 +169,11 @@ def run_case(name: str, case: Case, threads: int, quick: bool) -> dict[str, obje
         del functions["gatelight, OP"]
     seconds = machine.interleaved(functions, repeat)
     slow: dict[str, Callable[[], object]] = {"gatelight": functions["gatelight"]}
-    slow["reference"] = on_reference(step(stack, x, weights))
+    drawn = make_layers(case, ordered=False)
+    slow["reference"] = on_reference(step(LogicStack(drawn), x, weights))
     if case.arity == 2:
-        slow["plain torch, feature-major"] = step(FeatureMajorTorch(layers), x.t(), weights.t())
+        slow["plain torch"] = step(FeatureMajorTorch(drawn, fused=False), x.t(), weights.t())
+        slow["plain torch, addcmul"] = step(FeatureMajorTorch(drawn, fused=True), x.t(), weights.t())
     if torchlogix := _torchlogix(case):
         slow["torchlogix"] = step(torchlogix, x.contiguous(), weights)
     rivals = machine.interleaved(slow, max(3, repeat // 4))

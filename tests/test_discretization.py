@@ -54,6 +54,15 @@ def test_bits() -> None:
     assert_same(net, discretize(net), torch.randint(0, 2, (100, 17)).float())
 
 
+@pytest.mark.parametrize("flatten_first", [False, True])
+def test_flattening_before_or_after_the_encoder(flatten_first: bool) -> None:
+    front = [nn.Flatten(), Thermometer.even(3)] if flatten_first else [Thermometer.even(3), nn.Flatten()]
+    net = nn.Sequential(*front, LogicDense(3 * 48, 60, init="uniform", seed=0), GroupSum(3))
+    circuit = discretize(net, input_shape=(3, 4, 4))
+    assert circuit.feature_shape == (3, 4, 4)
+    assert_same(net, circuit, torch.rand(40, 3, 4, 4))
+
+
 def test_sequential_with_mixed_arities() -> None:
     net = nn.Sequential(
         Thermometer.even(3),

@@ -30,10 +30,11 @@ def discretize(
         input_shape: Shape of one sample where the model does not know it, such as (1, 28, 28).
         class_names: Names that the circuit carries along.
     """
-    encoder, layers, head, shape = _parts(model)
+    encoder, layers, head, flat = _parts(model)
+    shape = model.input_shape if isinstance(model, LogicNetwork) else None
     if input_shape is not None:
         shape = tuple(input_shape)
-    feature, threshold, shape = _encoding(encoder, layers[0].in_features, shape)
+    feature, threshold, shape = _encoding(encoder, layers[0].in_features, shape, flat)
 
     width = max(layer.arity for layer in layers)
     gates = sum(layer.out_features for layer in layers)
@@ -68,17 +69,19 @@ def discretize(
     )
 
 
-def _parts(model: nn.Module) -> tuple[Thermometer | None, list[LogicDense], GroupSum, tuple[int, ...] | None]:
-    """Take a model apart, refusing by name what has no circuit."""
+def _parts(model: nn.Module) -> tuple[Thermometer | None, list[LogicDense], GroupSum, bool]:
+    """Take a model apart, refusing by name what has no circuit; last, whether the encoder sees flattened inputs."""
     if isinstance(model, LogicNetwork):
-        return model.encoder, model.logic_layers, model.head, model.input_shape
+        return model.encoder, model.logic_layers, model.head, False
     if not isinstance(model, nn.Sequential):
         raise ValueError(f"cannot make a circuit of a {type(model).__name__}; expected a LogicNetwork or nn.Sequential")
     encoder: Thermometer | None = None
     layers: list[LogicDense] = []
     head: GroupSum | None = None
+    flat = False
     for name, module in model.named_children():
         if isinstance(module, nn.Flatten | nn.Identity):
+            flat = flat or (isinstance(module, nn.Flatten) and encoder is None)
             continue
         if isinstance(module, Thermometer) and encoder is None and not layers:
             encoder = module
@@ -90,20 +93,25 @@ def _parts(model: nn.Module) -> tuple[Thermometer | None, list[LogicDense], Grou
             raise ValueError(f"cannot make a circuit of layer {name!r}, a {type(module).__name__} at this place")
     if head is None:
         raise ValueError("cannot make a circuit of a model that does not end in LogicDense layers and a GroupSum")
-    return encoder, layers, head, None
+    return encoder, layers, head, flat
 
 
 def _encoding(
-    encoder: Thermometer | None, bits: int, shape: tuple[int, ...] | None
+    encoder: Thermometer | None, bits: int, shape: tuple[int, ...] | None, flat: bool
 ) -> tuple[NDArray[np.int32], NDArray[np.float32], tuple[int, ...]]:
-    """Feature and threshold of every input bit, in the order in which the encoder lays the bits out."""
+    """Feature and threshold of every input bit, in the order in which the encoder lays the bits out.
+
+    An encoder of images puts the planes of a channel one after the other; one that sees flattened features keeps the
+    bits of a feature together.
+    """
     count = 1 if encoder is None else encoder.count
     if shape is None:
         shape = (bits // count,)
     if math.prod(shape) * count != bits:
         raise ValueError(f"inputs of shape {shape} give {math.prod(shape) * count} bits, the first layer reads {bits}")
-    features = np.arange(math.prod(shape), dtype=np.int32).reshape(shape[0], 1, -1)
-    feature = np.broadcast_to(features, (shape[0], count, features.shape[2]))
+    channels = math.prod(shape) if flat else shape[0]
+    features = np.arange(math.prod(shape), dtype=np.int32).reshape(channels, 1, -1)
+    feature = np.broadcast_to(features, (channels, count, features.shape[2]))
     if encoder is None:
         threshold = np.full(feature.shape, 0.5, np.float32)
     else:
