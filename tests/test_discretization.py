@@ -8,7 +8,7 @@ from torch import nn
 import gatelight
 from gatelight import models
 from gatelight.discretization import discretize
-from gatelight.nn import GroupSum, LogicDense, Thermometer, rounded
+from gatelight.nn import GroupSum, LogicDense, LogicStack, Thermometer, rounded
 
 
 def assert_same(model: nn.Module, circuit: gatelight.Circuit, x: torch.Tensor) -> None:
@@ -68,8 +68,12 @@ def test_sequential_with_mixed_arities() -> None:
         Thermometer.even(3),
         nn.Flatten(),
         LogicDense(48, 50, arity=5, init="uniform", seed=0),
-        LogicDense(50, 40, arity=1, init="uniform", seed=1),
-        LogicDense(40, 30, arity=2, init="uniform", seed=2),
+        LogicStack(
+            [
+                LogicDense(50, 40, arity=1, init="uniform", seed=1),
+                LogicDense(40, 30, arity=2, init="uniform", seed=2),
+            ]
+        ),
         GroupSum(3, 2.0),
     )
     assert_same(net, discretize(net, input_shape=(1, 4, 4)), torch.rand(40, 1, 4, 4))

@@ -12,7 +12,7 @@ from torch import nn
 
 from gatelight import truthtable
 from gatelight.circuit import Circuit
-from gatelight.nn import GroupSum, LogicDense, LogicNetwork, Thermometer
+from gatelight.nn import GroupSum, LogicDense, LogicNetwork, LogicStack, Thermometer
 
 
 def discretize(
@@ -26,7 +26,8 @@ def discretize(
 
     Args:
         model: A :class:`~gatelight.nn.LogicNetwork`, or an ``nn.Sequential`` of an optional ``Thermometer``, then
-            ``LogicDense`` layers, then a ``GroupSum``; ``nn.Flatten`` and ``nn.Identity`` may stand in between.
+            ``LogicDense`` layers or ``LogicStack``s of them, then a ``GroupSum``; ``nn.Flatten`` and
+            ``nn.Identity`` may stand in between.
         input_shape: Shape of one sample where the model does not know it, such as (1, 28, 28).
         class_names: Names that the circuit carries along.
     """
@@ -87,6 +88,8 @@ def _parts(model: nn.Module) -> tuple[Thermometer | None, list[LogicDense], Grou
             encoder = module
         elif isinstance(module, LogicDense) and head is None:
             layers.append(module)
+        elif isinstance(module, LogicStack) and head is None:
+            layers.extend(module.layers)
         elif isinstance(module, GroupSum) and head is None and layers:
             head = module
         else:

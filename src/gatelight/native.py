@@ -12,6 +12,8 @@ import os
 import sys
 from pathlib import Path
 
+from gatelight.names import check_name
+
 ABI_VERSION = 1
 
 _FILE_NAME = {"win32": "gatelight_native.dll", "darwin": "libgatelight_native.dylib"}.get(
@@ -64,6 +66,8 @@ def _load() -> tuple[ctypes.CDLL | None, str | None]:
     if version != ABI_VERSION:
         return None, f"the native library {path} has ABI version {version}, expected {ABI_VERSION}"
     _declare(library)
+    if wanted := os.environ.get("GATELIGHT_SIMD"):
+        check_name("SIMD path in GATELIGHT_SIMD", wanted, library.gl_simd_available().decode().split())
     return library, None
 
 

@@ -41,6 +41,14 @@ def test_environment_chooses() -> None:
 
 
 @pytest.mark.skipif(native.load() is None, reason=f"no native kernels: {native.why_not()}")
+def test_an_unknown_simd_path_is_refused() -> None:
+    wrong = run(GATELIGHT_SIMD="avx513")
+    assert wrong.returncode != 0
+    assert "unknown SIMD path in GATELIGHT_SIMD 'avx513'" in wrong.stderr
+    assert run(GATELIGHT_SIMD="base").returncode == 0
+
+
+@pytest.mark.skipif(native.load() is None, reason=f"no native kernels: {native.why_not()}")
 def test_set_backend() -> None:
     x, table = torch.rand(5, 6), torch.rand(7, 8)
     fanin = torch.randint(0, 6, (7, 3), dtype=torch.int32)

@@ -1,0 +1,40 @@
+"""Memory that a training step takes besides parameters, their gradients, and the stack's input and output.
+
+    python benchmarks/memory.py
+
+Bytes are what the kernels ask for: saved activations and coefficients, sums and scratch of two threads.
+"""
+
+from __future__ import annotations
+
+import torch
+
+from gatelight.nn import LogicDense
+from gatelight.ops import cpu
+
+
+def extra_bytes(layers: int, width: int, batch: int, mode: str) -> int:
+    """Bytes of one forward and backward pass through equal layers."""
+    x = torch.zeros(width, batch)
+    stack = [LogicDense(width, width, seed=i) for i in range(layers)]
+    operands = [layer.fanin for layer in stack], [layer.theta.detach() for layer in stack], ["iwp-sin"] * layers
+    saved = cpu.stack_fwd(x, *operands, mode)[1]
+    return saved.numel() + cpu.work_bytes(x, *operands, mode)
+
+
+def main() -> None:
+    """Print the table."""
+    cpu.set_threads(2)
+    batch, width = 100, 12_000
+    print(f"{width:,} gates a layer, batch {batch}")
+    print(f"{'layers':>6}  {'mode':<10}{'MB':>8}  {'of 4 bytes x gates x batch':>28}  {'bytes a gate':>12}")
+    for mode in ("keep", "keep-bf16", "recompute"):
+        for layers in (4, 20, 40, 80):
+            taken = extra_bytes(layers, width, batch, mode)
+            gates = layers * width
+            ratio = taken / (4 * gates * batch)
+            print(f"{layers:>6}  {mode:<10}{taken / 1e6:>8.1f}  {ratio:>28.2f}  {taken / gates:>12.0f}")
+
+
+if __name__ == "__main__":
+    main()

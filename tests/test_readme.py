@@ -1,0 +1,31 @@
+import re
+from pathlib import Path
+
+import pytest
+
+from gatelight.cli import main
+
+README = (Path(__file__).parents[1] / "README.md").read_text("utf-8")
+
+
+def test_the_python_example_runs() -> None:
+    (example,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    names: dict[str, object] = {}
+    exec(example, names)
+    assert tuple(names["counts"].shape) == (32, 10)  # type: ignore[attr-defined]
+    circuit = names["discretize"](names["net"])  # type: ignore[operator]
+    assert circuit.gates == 16_000
+
+
+@pytest.mark.parametrize("command", sorted(set(re.findall(r"^ +gatelight ([a-z]+)", README, re.MULTILINE))))
+def test_every_command_that_it_names_exists(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main([command, "--help"])
+    assert stop.value.code == 0
+
+
+def test_it_names_its_two_commands_and_they_exist() -> None:
+    makefile = (Path(__file__).parents[1] / "Makefile").read_text()
+    for target in ("demo", "test"):
+        assert f"make {target}" in README
+        assert f"\n{target}:" in makefile
