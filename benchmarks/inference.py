@@ -28,7 +28,7 @@ from gatelight.circuit import Circuit
 from gatelight.circuit.random import layered_circuit
 from gatelight.engine import Engine
 
-BATCH = 1 << 14
+BATCH = 1 << 13
 
 #: Gates, no simplification; the sizes of the papers' networks.
 MADE = {
