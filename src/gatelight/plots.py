@@ -10,6 +10,7 @@ import matplotlib as mpl
 import numpy as np
 from cycler import cycler
 from matplotlib.axes import Axes
+from matplotlib.colors import PowerNorm
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
@@ -22,6 +23,7 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 
 STYLE: dict[Any, Any] = {
     "axes.prop_cycle": cycler(color=COLOURS),
+    "axes.axisbelow": True,
     "axes.grid": True,
     "axes.spines.right": False,
     "axes.spines.top": False,
@@ -99,7 +101,12 @@ def inspection(
     norm.plot(layers, gradients, marker="o", markersize=3)
     norm.set(xlabel="layer", ylabel="mean |dLoss/dtheta|")
     picture = output.imshow(
-        histograms.T, origin="lower", aspect="auto", extent=(0.5, len(layers) + 0.5, 0, 1), cmap="viridis"
+        histograms.T,
+        origin="lower",
+        aspect="auto",
+        extent=(0.5, len(layers) + 0.5, 0, 1),
+        cmap="viridis",
+        norm=PowerNorm(0.4),  # most outputs are near 0 and 1; the few between them should show
     )
     output.grid(visible=False)
     output.set(xlabel="layer", ylabel="gate output")

@@ -65,8 +65,8 @@ struct Plan {
   int64_t quads_bytes() const { return fused() ? 0 : 4 * quads; }
 
   int64_t save_bytes() const {
-    if (pass.mode == GL_RECOMPUTE) return 0;
     int64_t bytes = quads_bytes();
+    if (pass.mode == GL_RECOMPUTE) return bytes;
     for (int l = 0; l + 1 < pass.count; l++) bytes += pass.saved_values(l) * pass.value_bytes();
     return bytes;
   }
@@ -137,11 +137,9 @@ int32_t forward(Plan& plan, GlMatrix x, GlMatrix out, void* save) {
   pass.x = x;
   pass.out = out;
   const Kernels& k = kernels();
-  const bool keep = pass.mode != GL_RECOMPUTE;
-  const Block own(static_cast<size_t>(keep ? 0 : plan.quads_bytes()));
   const Scratch scratch(plan.slots(pass.tiles()), forward_scratch(pass));
-  if (!own.data || !scratch.ok) return GL_NO_MEMORY;
-  plan.place(static_cast<char*>(keep ? save : own.data));
+  if (!scratch.ok) return GL_NO_MEMORY;
+  plan.place(static_cast<char*>(save));
   plan.make_quads(k);
   parallel(pass.tiles(), [&](int64_t t, int slot) { k.forward_tile(pass, t, scratch.blocks[slot].floats()); });
   return GL_OK;
@@ -153,13 +151,12 @@ int32_t backward(Plan& plan, GlMatrix x, GlMatrix grad_out, GlMatrix grad_x, con
   pass.grad_out = grad_out;
   pass.grad_x = grad_x;
   const Kernels& k = kernels();
-  const bool keep = pass.mode != GL_RECOMPUTE;
-  const Block own(static_cast<size_t>(keep ? 0 : plan.quads_bytes()));
+  const Block own(static_cast<size_t>(save ? 0 : plan.quads_bytes()));
   const Block sums(static_cast<size_t>(plan.sums_bytes()));
   const Scratch scratch(plan.slots(plan.groups), backward_scratch(pass));
   if (!own.data || !sums.data || !scratch.ok) return GL_NO_MEMORY;
-  plan.place(static_cast<char*>(keep ? const_cast<void*>(save) : own.data));
-  if (!keep) plan.make_quads(k);
+  plan.place(static_cast<char*>(save ? const_cast<void*>(save) : own.data));
+  if (!save) plan.make_quads(k);
   plan.place_sums(sums.floats());
   const int more = plan.groups - 1;
   parallel(plan.groups, [&](int64_t g, int slot) {
@@ -233,8 +230,7 @@ int64_t gl_save_bytes(const GlLayer* layers, int32_t count, int64_t batch, int32
 int64_t gl_work_bytes(const GlLayer* layers, int32_t count, int64_t batch, int32_t mode) try {
   const Plan plan(layers, count, batch, mode);
   if (!plan.ok) return -1;
-  const int64_t made = mode == GL_RECOMPUTE ? plan.quads_bytes() : 0;
-  return made + plan.sums_bytes() + 4 * plan.slots(plan.groups) * backward_scratch(plan.pass);
+  return plan.sums_bytes() + 4 * plan.slots(plan.groups) * backward_scratch(plan.pass);
 } catch (const std::bad_alloc&) {
   return -1;
 }
@@ -242,7 +238,7 @@ int64_t gl_work_bytes(const GlLayer* layers, int32_t count, int64_t batch, int32
 int32_t gl_stack_fwd(const GlLayer* layers, int32_t count, int64_t batch, int32_t mode, GlMatrix x, GlMatrix out,
                      void* save) try {
   Plan plan(layers, count, batch, mode);
-  if (!plan.ok || out.sample_major) return GL_BAD_ARGUMENT;
+  if (!plan.ok || out.sample_major || (!save && plan.save_bytes() > 0)) return GL_BAD_ARGUMENT;
   return batch == 0 ? static_cast<int32_t>(GL_OK) : forward(plan, x, out, save);
 } catch (const std::bad_alloc&) {
   return GL_NO_MEMORY;
@@ -251,7 +247,7 @@ int32_t gl_stack_fwd(const GlLayer* layers, int32_t count, int64_t batch, int32_
 int32_t gl_stack_bwd(const GlLayer* layers, int32_t count, int64_t batch, int32_t mode, GlMatrix x, GlMatrix grad_out,
                      GlMatrix grad_x, const void* save) try {
   Plan plan(layers, count, batch, mode);
-  if (!plan.ok || grad_x.sample_major) return GL_BAD_ARGUMENT;
+  if (!plan.ok || grad_x.sample_major || (!save && mode != GL_RECOMPUTE && plan.save_bytes() > 0)) return GL_BAD_ARGUMENT;
   if (batch > 0) return backward(plan, x, grad_out, grad_x, save);
   for (const Layer& layer : plan.layers)
     if (layer.grad_theta)

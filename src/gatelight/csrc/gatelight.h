@@ -26,7 +26,7 @@ enum GlKind {
 };
 
 enum GlMode {
-  GL_RECOMPUTE = 0,  // forward saves nothing; backward reruns it, tile by tile
+  GL_RECOMPUTE = 0,  // forward saves coefficients alone; backward reruns it, tile by tile
   GL_KEEP = 1,       // forward saves coefficients and every hidden activation
   GL_KEEP_BF16 = 2,  // the same with activations rounded to bfloat16
 };
@@ -69,7 +69,8 @@ GL_API int64_t gl_work_bytes(const GlLayer* layers, int32_t count, int64_t batch
 // A chain of dense layers: x has layers[0].in features, out [gates, batch] is feature-major.
 GL_API int32_t gl_stack_fwd(const GlLayer* layers, int32_t count, int64_t batch, int32_t mode, GlMatrix x, GlMatrix out,
                             void* save);
-// Writes grad_theta of each layer that has one, and grad_x (feature-major) unless its data is null.
+// Writes grad_theta of each layer that has one, and grad_x (feature-major) unless its data is null. `save` is what
+// forward has filled; GL_RECOMPUTE also runs without it.
 GL_API int32_t gl_stack_bwd(const GlLayer* layers, int32_t count, int64_t batch, int32_t mode, GlMatrix x,
                             GlMatrix grad_out, GlMatrix grad_x, const void* save);
 

@@ -15,6 +15,9 @@
 namespace gatelight {
 namespace {
 
+// Some twenty microseconds.
+constexpr int LOOK_OUT = 1000;
+
 class Pool {
  public:
   void run(int64_t items, int threads, const std::function<void(int64_t, int)>& work) {
@@ -26,6 +29,7 @@ class Pool {
       next_ = 0;
       joined_ = 0;
       welcome_ = static_cast<int>(std::min<int64_t>(threads, items)) - 1;
+      jobs_++;
     }
     wake_.notify_all();
     take(0);
@@ -62,9 +66,25 @@ class Pool {
     for (int64_t i; (i = next_.fetch_add(1, std::memory_order_relaxed)) < items_;) (*work_)(i, slot);
   }
 
+  // A pass is several jobs in a row, and waking a thread takes longer than the pause between them: look out for the
+  // next job for a moment before going to sleep.
+  void look_out(uint64_t known) {
+    for (int i = 0; i < LOOK_OUT && jobs_.load(std::memory_order_relaxed) == known; i++) {
+#if defined(__x86_64__)
+      __builtin_ia32_pause();
+#endif
+    }
+  }
+
   void serve() {
     std::unique_lock<std::mutex> hold(lock_);
     for (;;) {
+      if (!stopping_ && welcome_ == 0) {
+        const uint64_t known = jobs_;
+        hold.unlock();
+        look_out(known);
+        hold.lock();
+      }
       wake_.wait(hold, [&] { return stopping_ || welcome_ > 0; });
       if (stopping_) return;
       welcome_--;
@@ -82,6 +102,7 @@ class Pool {
   std::vector<std::thread> threads_;
   const std::function<void(int64_t, int)>* work_ = nullptr;
   std::atomic<int64_t> next_{0};
+  std::atomic<uint64_t> jobs_{0};  // how many there have been
   int64_t items_ = 0;
   int welcome_ = 0;  // how many more threads may join the job
   int working_ = 0;

@@ -29,7 +29,7 @@ KINDS = {
     "iwp-linear-st": 5,
     "op": 6,
 }
-#: What forward leaves for backward: nothing, every hidden activation, or the same rounded to bfloat16.
+#: What forward leaves for backward besides coefficients: nothing, every hidden activation, or the same in bfloat16.
 MODES = {"recompute": 0, "keep": 1, "keep-bf16": 2}
 
 MAX_ARITY = 6
@@ -189,11 +189,11 @@ def _backward(
         raise ValueError(f"grad_out must be {(fanins[-1].shape[0], batch)}, got {tuple(out_rows.shape)}")
     library = _library()
     size = library.gl_save_bytes(layers, len(layers), batch, MODES[mode])
-    if size and (saved is None or saved.numel() < size):
+    if size and (mode != "recompute" if saved is None else saved.numel() < size):
         raise ValueError(f"saved must hold {size} bytes, got {0 if saved is None else saved.numel()}")
     grad_x = _empty(features, batch) if need_x else None
     x_gradient = native.Matrix(None if grad_x is None else grad_x.data_ptr(), batch, 0)
-    save = 0 if saved is None else saved.data_ptr()
+    save = saved.data_ptr() if saved is not None and size else None
     arguments = x_matrix, out_matrix, x_gradient, save
     _call("gl_stack_bwd", layers, len(layers), batch, MODES[mode], *arguments)
     return grad_x
