@@ -7,10 +7,12 @@ import time
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from gatelight.nn import LogicNetwork
+
+_WIDE = 100
 
 console = Console(highlight=False, width=None if sys.stdout.isatty() else 160)
 
@@ -41,12 +43,11 @@ class TrainingProgress:
             console.print(f"{gates:,} gates in {depth} layers, {parameters:,} parameters, {steps:,} steps{begin}")
         if self._live:
             self._bar = Progress(
-                BarColumn(),
+                BarColumn(bar_width=8 if console.width < _WIDE else 40),
                 MofNCompleteColumn(),
                 TextColumn("{task.fields[text]}"),
-                TimeElapsedColumn(),
+                TimeRemainingColumn(compact=True),
                 TextColumn("left"),
-                TimeRemainingColumn(),
                 console=console,
             )
             self._task = self._bar.add_task("", total=steps, completed=step, text=self._accuracies)
@@ -58,7 +59,9 @@ class TrainingProgress:
         if self._bar is not None and (now - self._shown > 0.1 or step == self._steps):
             self._shown = now
             speed = (step - self._first) / max(now - self._begun, 1e-9)
-            text = f"loss {loss:.3f}  {self._accuracies}  {speed:.1f} steps/s"
+            text = f"{self._accuracies}  {speed:.0f}/s"
+            if console.width >= _WIDE:
+                text = f"loss {loss:.3f}  {text}"
             self._bar.update(self._task, completed=step, text=text)
 
     def evaluated(self, row: dict[str, Any]) -> None:

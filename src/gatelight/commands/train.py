@@ -44,7 +44,9 @@ def add_parsers(commands: Any) -> None:
     run.add_argument("--threads", type=int, metavar="N", help="CPU threads (default: all cores)")
     run.add_argument("--tensorboard", action="store_true", help="also write TensorBoard events to the run's folder")
     run.add_argument("--quiet", action="store_true", help="print the result alone")
-    options = train.add_argument_group("the configuration (a default in brackets is the data set's own where empty)")
+    options = train.add_argument_group(
+        "the configuration (without a default here: the value that goes with the data set and size)"
+    )
     for item in dataclasses.fields(TrainConfig):
         _add_option(options, item)
 
