@@ -3,6 +3,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
+# Two test workers with torch threads that spin while they wait would fight for the cores.
+export OMP_WAIT_POLICY ?= passive
+
 .PHONY: demo test lint sanitize clean
 
 ## Train a network on the digits data, round it to a circuit, prove the circuit and run it.

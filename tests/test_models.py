@@ -1,4 +1,5 @@
 import math
+from typing import Any
 
 import pytest
 import torch
@@ -107,6 +108,6 @@ def test_quantile_encoding() -> None:
         ({"dataset": "digits", "encoding": "evne"}, "did you mean 'even'"),
     ],
 )
-def test_bad_input(arguments: dict[str, object], message: str) -> None:
+def test_bad_input(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        models.build(**arguments)  # type: ignore[arg-type]
+        models.build(**arguments)

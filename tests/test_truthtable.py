@@ -1,5 +1,6 @@
 import itertools
 from collections.abc import Callable
+from random import Random
 
 import numpy as np
 import pytest
@@ -93,10 +94,10 @@ def test_walsh_is_the_sign_polynomial(table: NDArray[np.uint8]) -> None:
 
 
 @given(tables(), st.randoms(use_true_random=False))
-def test_permute_negate_and_support(table: NDArray[np.uint8], random: object) -> None:
+def test_permute_negate_and_support(table: NDArray[np.uint8], random: Random) -> None:
     arity = tt.arity_of(table)
     order = list(range(arity))
-    random.shuffle(order)  # type: ignore[attr-defined]
+    random.shuffle(order)
     permuted = tt.permute(table, order)
     for x in itertools.product((0, 1), repeat=arity):
         assert value(permuted, tuple(x[i] for i in order)) == value(table, x)
@@ -140,6 +141,6 @@ def test_batches_of_tables() -> None:
         (lambda: tt.to_id([[0, 1], [1, 1]]), "one table"),
     ],
 )
-def test_bad_input(call: object, message: str) -> None:
+def test_bad_input(call: Callable[[], object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        call()  # type: ignore[operator]
+        call()

@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -9,9 +11,9 @@ from gatelight.parametrize import ESTIMATORS
 needs_kernels = pytest.mark.skipif(native.load() is None, reason=f"no native kernels: {native.why_not()}")
 
 
-def make_layers(seed: int = 0, **options: object) -> list[LogicDense]:
+def make_layers(seed: int = 0, **options: Any) -> list[LogicDense]:
     return [
-        LogicDense(20, 33, seed=seed, **options),  # type: ignore[arg-type]
+        LogicDense(20, 33, seed=seed, **options),
         LogicDense(33, 40, arity=3, init="gaussian", seed=seed + 1),
         LogicDense(40, 7, arity=1, init="uniform", seed=seed + 2),
         LogicDense(7, 12, parametrization="op", init="gaussian", wiring="unique", seed=seed + 3),

@@ -1,4 +1,5 @@
 import itertools
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -129,9 +130,9 @@ def test_nan_is_not_hidden() -> None:
         (lambda x, f, t: (x, f.repeat(1, 4), t.repeat(1, 64)), "from 1 to 6"),
     ],
 )
-def test_bad_input(change: object, message: str) -> None:
+def test_bad_input(change: Callable[..., tuple[Tensor, Tensor, Tensor]], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        lut(*change(*operands(2)))  # type: ignore[operator]
+        lut(*change(*operands(2)))
 
 
 def test_check_fanin() -> None:
