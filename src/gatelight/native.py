@@ -14,7 +14,7 @@ from pathlib import Path
 
 from gatelight.names import check_name
 
-ABI_VERSION = 1
+ABI_VERSION = 2
 
 _FILE_NAME = {"win32": "gatelight_native.dll", "darwin": "libgatelight_native.dylib"}.get(
     sys.platform, "libgatelight_native.so"
@@ -27,6 +27,27 @@ class Layer(ctypes.Structure):
     _fields_ = (
         ("features", ctypes.c_int64),
         ("gates", ctypes.c_int64),
+        ("arity", ctypes.c_int32),
+        ("kind", ctypes.c_int32),
+        ("fanin", ctypes.c_void_p),
+        ("theta", ctypes.c_void_p),
+        ("grad_theta", ctypes.c_void_p),
+    )
+
+
+class Conv(ctypes.Structure):
+    """``GlConv`` of csrc/gatelight.h: one convolutional layer of a chain."""
+
+    _fields_ = (
+        ("channels", ctypes.c_int64),
+        ("height", ctypes.c_int64),
+        ("width", ctypes.c_int64),
+        ("kernel", ctypes.c_int32),
+        ("padding", ctypes.c_int32),
+        ("stride", ctypes.c_int32),
+        ("pool", ctypes.c_int32),
+        ("out_channels", ctypes.c_int64),
+        ("depth", ctypes.c_int32),
         ("arity", ctypes.c_int32),
         ("kind", ctypes.c_int32),
         ("fanin", ctypes.c_void_p),
@@ -79,7 +100,7 @@ def _installed() -> Path:
 
 def _declare(library: ctypes.CDLL) -> None:
     i32, i64, pointer, text = ctypes.c_int32, ctypes.c_int64, ctypes.c_void_p, ctypes.c_char_p
-    layers = ctypes.POINTER(Layer)
+    layers, convs = ctypes.POINTER(Layer), ctypes.POINTER(Conv)
     signatures: dict[str, tuple[object, ...]] = {
         "gl_simd_available": (text,),
         "gl_simd": (text,),
@@ -94,6 +115,10 @@ def _declare(library: ctypes.CDLL) -> None:
         "gl_work_bytes": (i64, layers, i32, i64, i32),
         "gl_stack_fwd": (i32, layers, i32, i64, i32, Matrix, Matrix, pointer),
         "gl_stack_bwd": (i32, layers, i32, i64, i32, Matrix, Matrix, Matrix, pointer),
+        "gl_conv_supported": (i32, i32, i32, i32),
+        "gl_conv_save_bytes": (i64, convs, i32, i64),
+        "gl_conv_fwd": (i32, convs, i32, i64, Matrix, Matrix, pointer),
+        "gl_conv_bwd": (i32, convs, i32, i64, Matrix, Matrix, Matrix, pointer),
         "gl_acquire": (pointer, i64),
         "gl_release": (None, pointer),
     }

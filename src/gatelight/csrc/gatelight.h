@@ -10,7 +10,7 @@
 #define GL_API extern "C" __attribute__((visibility("default")))
 #endif
 
-#define GL_ABI_VERSION 1
+#define GL_ABI_VERSION 2
 
 enum GlStatus { GL_OK = 0, GL_BAD_ARGUMENT = 1, GL_NO_MEMORY = 2 };
 
@@ -73,6 +73,27 @@ GL_API int32_t gl_stack_fwd(const GlLayer* layers, int32_t count, int64_t batch,
 // forward has filled; GL_RECOMPUTE also runs without it.
 GL_API int32_t gl_stack_bwd(const GlLayer* layers, int32_t count, int64_t batch, int32_t mode, GlMatrix x,
                             GlMatrix grad_out, GlMatrix grad_x, const void* save);
+
+// One convolutional layer: every output channel is a complete tree of gates over a window, with max-pooling of
+// pool x pool positions behind it (1: none).
+struct GlConv {
+  int64_t channels, height, width;           // of the input
+  int32_t kernel, padding, stride, pool;     // the window's side, zeros around the image, steps, the pooling's side
+  int64_t out_channels;
+  int32_t depth, arity, kind;
+  const int32_t* fanin;  // [out_channels, arity^depth]: (channel * kernel + dy) * kernel + dx of each leaf, checked before
+  const float* theta;    // [out_channels * gates of a tree, parameters]: a tree from its root on, level by level
+  float* grad_theta;     // backward: as theta; may be null
+};
+
+// Whether there is a kernel for these trees (out of range is no error).
+GL_API int32_t gl_conv_supported(int32_t arity, int32_t depth, int32_t pool);
+GL_API int64_t gl_conv_save_bytes(const GlConv* layers, int32_t count, int64_t batch);
+// A chain of layers: x has channels * height * width features, out [out_channels * pooled pixels, batch] is
+// feature-major. `save` may be null where there is no backward.
+GL_API int32_t gl_conv_fwd(const GlConv* layers, int32_t count, int64_t batch, GlMatrix x, GlMatrix out, void* save);
+GL_API int32_t gl_conv_bwd(const GlConv* layers, int32_t count, int64_t batch, GlMatrix x, GlMatrix grad_out,
+                           GlMatrix grad_x, const void* save);
 
 // Memory for `save`: kept and handed out again, because fresh pages cost more than filling them.
 GL_API void* gl_acquire(int64_t bytes);

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import math
 import weakref
 from collections.abc import Sequence
 
@@ -18,6 +19,7 @@ from torch import Tensor
 
 from gatelight import native
 from gatelight.names import check_name
+from gatelight.ops.convshape import ConvShape
 
 #: What theta is: the table itself, one of IWP's estimators, or OP's logits.
 KINDS = {
@@ -162,6 +164,71 @@ def stack_bwd(
     return grad_x, grads
 
 
+def conv_supported(shape: ConvShape) -> bool:
+    """Whether there is a kernel for trees and pooling of this shape."""
+    return bool(_library().gl_conv_supported(shape.arity, shape.depth, shape.pool))
+
+
+def conv_fwd(
+    x: Tensor,
+    shapes: Sequence[ConvShape],
+    fanins: Sequence[Tensor],
+    thetas: Sequence[Tensor],
+    kinds: Sequence[str],
+    *,
+    keep: bool,
+) -> tuple[Tensor, Tensor]:
+    """A chain of convolutional layers on x [channels * height * width, batch].
+
+    Args:
+        x: Inputs, float32.
+        shapes: The geometry of each layer.
+        fanins: For each layer int32 [trees, leaves], contiguous.
+        thetas: For each layer float32 [trees * gates of a tree, parameters], contiguous.
+        kinds: For each layer a name in :data:`KINDS`.
+        keep: Whether to keep what :func:`conv_bwd` wants.
+
+    Returns:
+        Outputs of the last layer [trees * pooled pixels, batch], and the kept bytes.
+    """
+    rows, matrix = _matrix("x", x)
+    layers = _convs(rows.shape[0], shapes, fanins, thetas, kinds)
+    batch = rows.shape[1]
+    out = _empty(fanins[-1].shape[0] * shapes[-1].out_height * shapes[-1].out_width, batch)
+    saved = _bytes(_library().gl_conv_save_bytes(layers, len(layers), batch) if keep else 0)
+    arguments = matrix, native.Matrix(out.data_ptr(), batch, 0), saved.data_ptr() if keep else None
+    _call("gl_conv_fwd", layers, len(layers), batch, *arguments)
+    return out, saved
+
+
+def conv_bwd(
+    grad_out: Tensor,
+    x: Tensor,
+    saved: Tensor,
+    shapes: Sequence[ConvShape],
+    fanins: Sequence[Tensor],
+    thetas: Sequence[Tensor],
+    kinds: Sequence[str],
+    need_x: bool = False,
+) -> tuple[Tensor | None, list[Tensor]]:
+    """Gradients of :func:`conv_fwd` for x (if needed) and for each theta."""
+    x_rows, x_matrix = _matrix("x", x)
+    out_rows, out_matrix = _matrix("grad_out", grad_out)
+    features, batch = x_rows.shape
+    grads = [_empty(*theta.shape) for theta in thetas]
+    layers = _convs(features, shapes, fanins, thetas, kinds, grads)
+    expected = (fanins[-1].shape[0] * shapes[-1].out_height * shapes[-1].out_width, batch)
+    if out_rows.shape != expected:
+        raise ValueError(f"grad_out must be {expected}, got {tuple(out_rows.shape)}")
+    size = _library().gl_conv_save_bytes(layers, len(layers), batch)
+    if saved.numel() < size:
+        raise ValueError(f"saved must hold {size} bytes, got {saved.numel()}")
+    grad_x = _empty(features, batch) if need_x else None
+    x_gradient = native.Matrix(None if grad_x is None else grad_x.data_ptr(), batch, 0)
+    _call("gl_conv_bwd", layers, len(layers), batch, x_matrix, out_matrix, x_gradient, saved.data_ptr())
+    return grad_x, grads
+
+
 def work_bytes(x: Tensor, fanins: Sequence[Tensor], thetas: Sequence[Tensor], kinds: Sequence[str], mode: str) -> int:
     """Bytes :func:`stack_bwd` takes besides its results and ``saved``, with the current number of threads."""
     layers = _layers(x.shape[0], fanins, thetas, kinds, grads=thetas)  # of the gradients only their presence counts
@@ -255,6 +322,38 @@ def _layers(
         pointers = fanin.data_ptr(), theta.data_ptr(), None if grad is None else grad.data_ptr()
         layers[i] = native.Layer(features, gates, arity, KINDS[kind], *pointers)
         features = gates
+    return layers
+
+
+def _convs(
+    features: int,
+    shapes: Sequence[ConvShape],
+    fanins: Sequence[Tensor],
+    thetas: Sequence[Tensor],
+    kinds: Sequence[str],
+    grads: Sequence[Tensor] | None = None,
+) -> ctypes.Array[native.Conv]:
+    if not shapes or not len(shapes) == len(fanins) == len(thetas) == len(kinds):
+        raise ValueError(
+            "shapes, fanins, thetas and kinds must have one entry for each layer, "
+            f"got {len(shapes)}, {len(fanins)}, {len(thetas)} and {len(kinds)}"
+        )
+    layers = (native.Conv * len(shapes))()
+    image = (shapes[0].channels, shapes[0].height, shapes[0].width)
+    if features != math.prod(image):
+        raise ValueError(f"x must have {math.prod(image)} rows for images of {image}, got {features}")
+    for i, (shape, fanin, theta, kind) in enumerate(zip(shapes, fanins, thetas, kinds, strict=True)):
+        if (shape.channels, shape.height, shape.width) != image:
+            raise ValueError(f"layer {i} takes images of {(shape.channels, shape.height, shape.width)}, gets {image}")
+        _check_shape("fanin", fanin, torch.int32, (fanin.shape[0], shape.leaves))
+        if _check_theta(theta, kind, shape.arity) != fanin.shape[0] * shape.tree_gates:
+            raise ValueError(f"theta must have {fanin.shape[0] * shape.tree_gates} rows, got {tuple(theta.shape)}")
+        layers[i] = native.Conv(
+            *image, shape.kernel, shape.padding, shape.stride, shape.pool,
+            fanin.shape[0], shape.depth, shape.arity, KINDS[kind],
+            fanin.data_ptr(), theta.data_ptr(), None if grads is None else grads[i].data_ptr(),
+        )  # fmt: skip
+        image = (fanin.shape[0], shape.out_height, shape.out_width)
     return layers
 
 

@@ -1,0 +1,262 @@
+// The exported functions for chains of convolutional layers: checks, memory, and how a pass is cut into tiles.
+#include <algorithm>
+#include <cstring>
+#include <new>
+#include <vector>
+
+#include "conv_kernels.h"
+#include "dispatch.h"
+#include "gatelight.h"
+#include "memory.h"
+#include "pool.h"
+
+namespace gatelight {
+namespace {
+
+constexpr int64_t CHUNK = 1024;  // gates in an item of work on parameters
+
+const ConvKernels& conv_kernels() {
+#if defined(GL_HAVE_X86)
+  for (const ConvKernels* k : {&conv_kernels_avx512, &conv_kernels_avx2})
+    if (!std::strcmp(k->name, kernels().name)) return *k;
+#endif
+  return conv_kernels_base;
+}
+
+int64_t round_up(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; }
+
+int64_t tree_gates(int arity, int depth) {
+  int64_t gates = 0, level = 1;
+  for (int d = 0; d < depth; d++, level *= arity) gates += level;
+  return gates;
+}
+
+bool valid(const GlConv& c) {
+  const bool shape = c.channels > 0 && c.height > 0 && c.width > 0 && c.kernel > 0 && c.padding >= 0 && c.stride > 0 &&
+                     c.out_channels > 0 && c.kernel <= c.height + 2 * c.padding && c.kernel <= c.width + 2 * c.padding;
+  const int most = c.kind == GL_SOFTMAX ? 3 : MAX_ARITY;
+  return shape && (c.pool == 1 || c.pool == 2) && c.kind >= GL_TABLE && c.kind <= GL_SOFTMAX && c.arity <= most &&
+         conv_kernels_base.supported(c.arity, c.depth);
+}
+
+// A chain of layers, and the sizes that follow from it. Rows are those of a tile: 16 floats.
+struct Chain {
+  std::vector<Conv> layers;
+  std::vector<std::vector<int32_t>> shifts;
+  int64_t batch, tiles, quads = 0, groups, widest_in = 0, hidden_rows = 0;
+  bool ok = false;
+
+  Chain(const GlConv* given, int32_t count, int64_t batch) : batch(batch), tiles((batch + TILE - 1) / TILE) {
+    if (!given || count < 1 || batch < 0) return;
+    for (int32_t l = 0; l < count; l++) {
+      Conv c{};
+      static_cast<GlConv&>(c) = given[l];
+      if (!valid(c) || c.plane_out() < 1) return;
+      if (l > 0 && (c.channels != layers[l - 1].out_channels || c.height != layers[l - 1].out_high() ||
+                    c.width != layers[l - 1].out_wide()))
+        return;
+      const int64_t gates = c.out_channels * tree_gates(c.arity, c.depth);
+      c.layer = {{1, gates, c.arity, c.kind, c.fanin, c.theta, c.grad_theta}, nullptr, quads, nullptr};
+      quads += round_up(gates << c.arity, 16);
+      layers.push_back(c);
+      widest_in = std::max(widest_in, c.channels * c.plane_in());
+      if (l > 0) hidden_rows += c.channels * c.plane_in();
+    }
+    // Sums of fixed groups of tiles are added in a fixed order: the same bits for any number of threads.
+    groups = std::max<int64_t>(1, std::min<int64_t>(16, tiles / 2));
+    for (Conv& c : layers) {
+      shifts.push_back(shift_table(c));
+      c.shifts = shifts.back().data();
+    }
+    ok = true;
+  }
+
+  // For each place in the window and each position, pooling window after pooling window: where the pixel is.
+  static std::vector<int32_t> shift_table(const Conv& c) {
+    std::vector<int32_t> table;
+    table.reserve(c.kernel * c.kernel * c.positions());
+    for (int32_t dy = 0; dy < c.kernel; dy++)
+      for (int32_t dx = 0; dx < c.kernel; dx++)
+        for (int64_t y = 0; y < c.out_high(); y++)
+          for (int64_t x = 0; x < c.out_wide(); x++)
+            for (int32_t p = 0; p < c.pool * c.pool; p++) {
+              const int64_t row = (y * c.pool + p / c.pool) * c.stride + dy - c.padding;
+              const int64_t column = (x * c.pool + p % c.pool) * c.stride + dx - c.padding;
+              const bool inside = row >= 0 && row < c.height && column >= 0 && column < c.width;
+              table.push_back(static_cast<int32_t>((inside ? row * c.width + column : c.plane_in() - 1) * TILE));
+            }
+    return table;
+  }
+
+  int samples(int64_t tile) const { return static_cast<int>(std::min<int64_t>(TILE, batch - tile * TILE)); }
+  int64_t out_rows() const { return layers.back().out_channels * layers.back().plane_out(); }
+  int64_t save_bytes() const { return 4 * (quads + hidden_rows * TILE * tiles); }
+  int slots(int64_t items) const { return static_cast<int>(std::min<int64_t>(get_threads(), items)); }
+
+  template <class F>
+  void for_chunks(F work) const {
+    std::vector<std::pair<const Conv*, int64_t>> items;
+    for (const Conv& c : layers)
+      for (int64_t j = 0; j < c.layer.gates; j += CHUNK) items.emplace_back(&c, j);
+    parallel(static_cast<int64_t>(items.size()), [&](int64_t i, int) {
+      const Layer& layer = items[i].first->layer;
+      work(layer, items[i].second, std::min(CHUNK, layer.gates - items[i].second));
+    });
+  }
+
+  void make_quads(float* to) {
+    place_quads(to);
+    for_chunks([&](const Layer& layer, int64_t first, int64_t gates) {
+      kernels().quads(layer, first, gates, const_cast<float*>(layer.quads) + (first << layer.arity));
+    });
+  }
+  void place_quads(const float* at) {
+    for (Conv& c : layers) c.layer.quads = at + c.layer.offset;
+  }
+};
+
+// The planes of a layer's input: zero the row behind each.
+void zero_padding(const Conv& c, float* planes) {
+  for (int64_t i = 1; i <= c.channels; i++) std::memset(planes + (i * c.plane_in() - 1) * TILE, 0, 4 * TILE);
+}
+
+void pack_input(const ConvKernels& k, const Chain& chain, const GlMatrix& x, int64_t tile, float* to) {
+  const Conv& c = chain.layers.front();
+  const int64_t pixels = c.plane_in() - 1;
+  for (int64_t i = 0; i < c.channels; i++)
+    k.pack(x, i * pixels, tile * TILE, chain.samples(tile), pixels, false, to + i * c.plane_in() * TILE);
+  zero_padding(c, to);
+}
+
+void forward_tile(const Chain& chain, const GlMatrix& x, const GlMatrix& out, int64_t tile, float* hidden,
+                  float* scratch) {
+  const ConvKernels& k = conv_kernels();
+  float* in = scratch;
+  float* other = scratch + chain.widest_in * TILE;
+  pack_input(k, chain, x, tile, in);
+  const int samples = chain.samples(tile);
+  for (size_t l = 0; l < chain.layers.size(); l++) {
+    const Conv& c = chain.layers[l];
+    if (l + 1 < chain.layers.size()) {
+      const Conv& next = chain.layers[l + 1];
+      float* to = hidden ? hidden : in == scratch ? other : scratch;
+      k.forward(c, in, to, next.plane_in(), TILE);
+      zero_padding(next, to);
+      if (hidden) hidden += next.channels * next.plane_in() * TILE;
+      in = to;
+    } else if (samples == TILE) {
+      k.forward(c, in, out.data + tile * TILE, c.plane_out(), out.stride);
+    } else {
+      float* rows = scratch + 2 * chain.widest_in * TILE;
+      k.forward(c, in, rows, c.plane_out(), TILE);
+      k.unpack(rows, chain.out_rows(), out, 0, tile * TILE, samples);
+    }
+  }
+}
+
+void backward_tile(const Chain& chain, const GlMatrix& x, const GlMatrix& grad_out, const GlMatrix& grad_x, int64_t tile,
+                   const float* hidden, float* group, bool accumulate, float* scratch) {
+  const ConvKernels& k = conv_kernels();
+  const int64_t widest = chain.widest_in * TILE;
+  float *input = scratch, *rows = scratch + 3 * widest;
+  pack_input(k, chain, x, tile, input);
+  k.pack(grad_out, 0, tile * TILE, chain.samples(tile), chain.out_rows(), true, rows);
+  const float* o = rows;
+  int64_t o_plane = chain.layers.back().plane_out();
+  hidden += chain.hidden_rows * TILE;
+  for (size_t l = chain.layers.size(); l-- > 0;) {
+    const Conv& c = chain.layers[l];
+    const int64_t size = c.channels * c.plane_in() * TILE;
+    const float* values = l ? hidden -= size : input;
+    float* grads = l || grad_x.data ? scratch + (o == scratch + widest ? 2 : 1) * widest : nullptr;
+    if (grads) std::memset(grads, 0, 4 * size);
+    k.backward(c, values, o, o_plane, grads, group, accumulate);
+    o = grads;
+    o_plane = c.plane_in();
+  }
+  if (!grad_x.data) return;
+  const Conv& c = chain.layers.front();
+  const int64_t pixels = c.plane_in() - 1;
+  for (int64_t i = 0; i < c.channels; i++)
+    k.unpack(o + i * c.plane_in() * TILE, pixels, grad_x, i * pixels, tile * TILE, chain.samples(tile));
+}
+
+struct Scratch {
+  std::vector<Block> blocks;
+  bool ok = true;
+  Scratch(int slots, int64_t floats) {
+    for (int i = 0; i < slots; i++) {
+      blocks.emplace_back(static_cast<size_t>(4 * floats));
+      ok = ok && blocks.back().data;
+    }
+  }
+};
+
+int32_t forward(Chain& chain, const GlMatrix& x, const GlMatrix& out, float* save) {
+  const Block own(static_cast<size_t>(save ? 0 : 4 * chain.quads));
+  const Scratch scratch(chain.slots(chain.tiles), (2 * chain.widest_in + chain.out_rows()) * TILE);
+  if (!own.data || !scratch.ok) return GL_NO_MEMORY;
+  chain.make_quads(save ? save : own.floats());
+  parallel(chain.tiles, [&](int64_t t, int slot) {
+    float* hidden = save ? save + chain.quads + t * chain.hidden_rows * TILE : nullptr;
+    forward_tile(chain, x, out, t, hidden, scratch.blocks[slot].floats());
+  });
+  return GL_OK;
+}
+
+int32_t backward(Chain& chain, const GlMatrix& x, const GlMatrix& grad_out, const GlMatrix& grad_x, const float* save) {
+  const Block sums(static_cast<size_t>(4 * chain.quads * chain.groups));
+  const Scratch scratch(chain.slots(chain.groups), (3 * chain.widest_in + chain.out_rows()) * TILE);
+  if (!sums.data || !scratch.ok) return GL_NO_MEMORY;
+  chain.place_quads(save);
+  parallel(chain.groups, [&](int64_t g, int slot) {
+    const int64_t first = chain.tiles * g / chain.groups, end = chain.tiles * (g + 1) / chain.groups;
+    for (int64_t t = first; t < end; t++)
+      backward_tile(chain, x, grad_out, grad_x, t, save + chain.quads + t * chain.hidden_rows * TILE,
+                    sums.floats() + g * chain.quads, t > first, scratch.blocks[slot].floats());
+  });
+  chain.for_chunks([&](const Layer& layer, int64_t first, int64_t gates) {
+    const float* at = sums.floats() + layer.offset + (first << layer.arity);
+    kernels().grads(layer, first, gates, at, at + chain.quads, chain.quads, static_cast<int>(chain.groups) - 1);
+  });
+  return GL_OK;
+}
+
+}  // namespace
+}  // namespace gatelight
+
+using namespace gatelight;
+
+int32_t gl_conv_supported(int32_t arity, int32_t depth, int32_t pool) {
+  return (pool == 1 || pool == 2) && conv_kernels_base.supported(arity, depth);
+}
+
+int64_t gl_conv_save_bytes(const GlConv* layers, int32_t count, int64_t batch) try {
+  const Chain chain(layers, count, batch);
+  return chain.ok ? chain.save_bytes() : -1;
+} catch (const std::bad_alloc&) {
+  return -1;
+}
+
+int32_t gl_conv_fwd(const GlConv* layers, int32_t count, int64_t batch, GlMatrix x, GlMatrix out, void* save) try {
+  Chain chain(layers, count, batch);
+  if (!chain.ok || out.sample_major) return GL_BAD_ARGUMENT;
+  return batch == 0 ? static_cast<int32_t>(GL_OK) : forward(chain, x, out, static_cast<float*>(save));
+} catch (const std::bad_alloc&) {
+  return GL_NO_MEMORY;
+}
+
+int32_t gl_conv_bwd(const GlConv* layers, int32_t count, int64_t batch, GlMatrix x, GlMatrix grad_out, GlMatrix grad_x,
+                    const void* save) try {
+  Chain chain(layers, count, batch);
+  if (!chain.ok || grad_x.sample_major || !save) return GL_BAD_ARGUMENT;
+  if (batch > 0) return backward(chain, x, grad_out, grad_x, static_cast<const float*>(save));
+  for (const Conv& c : chain.layers)
+    if (c.grad_theta) {
+      const int64_t parameters = int64_t(1) << (c.kind == GL_SOFTMAX ? 1 << c.arity : c.arity);
+      std::memset(c.grad_theta, 0, sizeof(float) * c.layer.gates * parameters);
+    }
+  return GL_OK;
+} catch (const std::bad_alloc&) {
+  return GL_NO_MEMORY;
+}
