@@ -34,20 +34,20 @@ ROWS = [
 def one_step(net: LogicNetwork, task: models.Task, batch: int = 2) -> None:
     optimizer = torch.optim.Adam(net.parameters(), lr=0.01)
     x = torch.rand(batch, *task.shape)
-    before = net.logic_layers[0].theta.detach().clone()
+    before = net.layers.layers[0].theta.detach().clone()
     loss = cross_entropy(net(x.round() if task.binary else x), torch.arange(batch) % task.classes)
     loss.backward()
     optimizer.step()
     assert torch.isfinite(loss)
-    assert not torch.equal(net.logic_layers[0].theta, before)
+    assert not torch.equal(net.layers.layers[0].theta, before)
 
 
 @pytest.mark.parametrize(("dataset", "size", "layers", "width", "temperature", "bits"), ROWS)
 def test_rows_of_the_papers(dataset: str, size: str, layers: int, width: int, temperature: float, bits: int) -> None:
     net = models.build(dataset, size=size, seed=0)
     task = models.TASKS[dataset]
-    assert [layer.out_features for layer in net.logic_layers] == [width] * layers
-    assert net.logic_layers[0].in_features == bits
+    assert [layer.out_features for layer in net.layers.layers] == [width] * layers
+    assert net.layers.layers[0].in_features == bits
     assert net.head.temperature == pytest.approx(temperature)
     assert net.head.classes == task.classes
     one_step(net, task)
@@ -61,7 +61,7 @@ def test_every_row_is_tested() -> None:
 
 def test_wide_head_of_cifar100() -> None:
     net = models.build("cifar100", size="S", wide_head=True, seed=0)
-    assert [layer.out_features for layer in net.logic_layers] == [12_000] * 3 + [120_000]
+    assert [layer.out_features for layer in net.layers.layers] == [12_000] * 3 + [120_000]
     assert net.head.temperature == pytest.approx(1 / 0.03)
     one_step(net, models.TASKS["cifar100"])
     with pytest.raises(ValueError, match="wide_head is for cifar100"):
@@ -70,7 +70,7 @@ def test_wide_head_of_cifar100() -> None:
 
 def test_depth_scale() -> None:
     net = models.build("mnist", width=50, depth_scale=3, seed=0)
-    assert [layer.out_features for layer in net.logic_layers] == [50] * 18
+    assert [layer.out_features for layer in net.layers.layers] == [50] * 18
 
 
 def test_same_seed_same_network() -> None:
@@ -84,7 +84,7 @@ def test_same_seed_same_network() -> None:
 def test_own_data() -> None:
     task = models.Task((30,), 7)
     net = models.build("mine", task=task, seed=0)
-    assert net.logic_layers[-1].out_features % 7 == 0
+    assert net.layers.layers[-1].out_features % 7 == 0
     one_step(net, task)
 
 

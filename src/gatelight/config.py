@@ -31,15 +31,17 @@ class TrainConfig:
     """
 
     dataset: str = _option("digits", "a data set's name (see 'gatelight data list') or a path to .npz or .csv")
-    model: str = _option("dlgn", "dlgn (dense)")
-    size: str = _option("S", "size of the network in the papers: S, M or L")
+    model: str = _option("dlgn", "dlgn (dense) or cdlgn (convolutional)")
+    size: str = _option("S", "size of the network in the papers: S, M or L (cdlgn on CIFAR also B and G)")
     depth_scale: int = _option(1, "D logic layers where the original network has one")
-    layers: int | None = _option(None, "logic layers at depth scale 1")
-    width: int | None = _option(None, "gates of each layer")
+    layers: int | None = _option(None, "dlgn: logic layers at depth scale 1")
+    width: int | None = _option(None, "gates of each layer; cdlgn: k, of which all widths are multiples")
     temperature: float | None = _option(None, "divisor of the group sums")
     thresholds: int | None = _option(None, "thermometer thresholds of each value; 0 takes the inputs as bits")
     encoding: str = _option("even", "where the thresholds are: even, or at the data's quantile")
     wide_head: bool = _option(False, "cifar100: a ten times wider last layer in place of a lower temperature")
+    tree_depth: int = _option(3, "cdlgn: levels of gates in a tree")
+    channels_per_tree: int | None = _option(None, "cdlgn: channels that a tree reads; none is any")
     arity: int = _option(2, "inputs of a gate, 1 to 6 (1 to 3 for op)")
     parametrization: str = _option("iwp", "iwp (2**arity parameters for a gate) or op (2**(2**arity))")
     estimator: str = _option("sin", "of iwp: sin, sigmoid, sigmoid-st, sin-st or linear-st")
@@ -47,7 +49,9 @@ class TrainConfig:
     init_strength: float | None = _option(None, "how far the init leans to its function")
     init_spread: float | None = _option(None, "standard deviation of the init")
     wiring: str = _option("random", "random or unique")
-    residual_fraction: float = _option(0.0, "share of the last layer's gates that end a fixed residual connection")
+    residual_fraction: float = _option(
+        0.0, "dlgn: share of the last layer's gates that end a fixed residual connection"
+    )
     intervention: float = _option(0.0, "probability of replacing a gate's output in training")
     intervention_value: str = _option("bernoulli", "zero, one, half, uniform or bernoulli")
     dropout: float = _option(0.0, "probability of path-connected dropout of an input bit")
@@ -56,7 +60,7 @@ class TrainConfig:
     accumulate: int = _option(1, "split a step's batch into this many backward passes")
     lr: float | None = _option(None, "learning rate of Adam")
     schedule: str | None = _option(None, "learning rate over time: constant or cosine")
-    weight_decay: float = _option(0.0, "Adam's weight decay; leave 0 for iwp")
+    weight_decay: float | None = _option(None, "Adam's weight decay; 0 for iwp unless given")
     augment: str | None = _option(None, "of training images: none, crop (random resized crops), flip or crop-flip")
     augment_scale: float | None = _option(None, "smallest share of an image's area that a crop shows")
     validation: float | None = _option(None, "share of the training set held out for validation")
@@ -74,7 +78,7 @@ class TrainConfig:
                 raise ValueError(f"{name} must be at least 1, got {value}")
         if self.lr is not None and not 0 < self.lr < float("inf"):
             raise ValueError(f"lr must be a positive number, got {self.lr}")
-        if not 0 <= self.weight_decay < float("inf"):
+        if self.weight_decay is not None and not 0 <= self.weight_decay < float("inf"):
             raise ValueError(f"weight_decay must not be negative, got {self.weight_decay}")
         if self.validation is not None and not 0 <= self.validation < 1:
             raise ValueError(f"validation must be in [0, 1), got {self.validation}")

@@ -36,7 +36,7 @@ class TrainingProgress:
         """Show what is trained and start the bar."""
         self._first, self._steps, self._begun = step, steps, time.monotonic()
         if not self._quiet:
-            gates = sum(layer.out_features for layer in model.logic_layers)
+            gates = model.gates
             parameters = sum(p.numel() for p in model.parameters())
             depth = len(model.logic_layers)
             begin = f", resuming at step {step:,}" if step else ""

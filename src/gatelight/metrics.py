@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from gatelight import truthtable
+from gatelight import ops, truthtable
 from gatelight.data.dataset import Split
 from gatelight.nn import LogicNetwork, rounded
 
@@ -47,8 +47,8 @@ def evaluate(model: LogicNetwork, split: Split) -> Counts:
     was_training = model.training
     model.eval()
     device = next(model.parameters()).device
-    widest = max(layer.out_features << (layer.arity - 1) for layer in model.logic_layers)
-    size = max(16, min(_EVAL_BATCH, _EVAL_VALUES // widest))
+    native = device.type == "cpu" and ops.get_backend() == "cpu"
+    size = _EVAL_BATCH if native else max(16, min(_EVAL_BATCH, _EVAL_VALUES // _widest(model)))
     soft_hits = discrete_hits = 0
     loss_sum = 0.0
     for first in range(0, len(split), size):
@@ -62,6 +62,18 @@ def evaluate(model: LogicNetwork, split: Split) -> Counts:
             discrete_hits += int((model.scores(bits).argmax(1) == y).sum())
     model.train(was_training)
     return Counts(len(split), soft_hits, discrete_hits, loss_sum)
+
+
+def _widest(model: LogicNetwork) -> int:
+    """Values that the reference holds for one sample in the widest layer."""
+    widest = max(layer.out_features << (layer.arity - 1) for layer in model.layers.layers)
+    if model.conv is not None and model.image is not None:
+        shapes = model.conv.shapes(*model.image[1:])
+        trees = [
+            layer.out_channels * s.leaves * s.positions for layer, s in zip(model.conv.layers, shapes, strict=True)
+        ]
+        widest = max(widest, *trees)
+    return widest
 
 
 def accuracy(model: LogicNetwork, split: Split) -> Accuracy:
@@ -98,7 +110,7 @@ def function_shares(model: LogicNetwork) -> list[dict[str, float]]:
         codes = truthtable.pack(layer.rounded_table().to(torch.uint8).cpu().numpy())
         values, counts = np.unique(codes, return_counts=True)
         named = {
-            truthtable.name(truthtable.unpack(value, layer.arity)): int(count) / layer.out_features
+            truthtable.name(truthtable.unpack(value, layer.arity)): int(count) / layer.gates
             for value, count in zip(values, counts, strict=True)
         }
         shares.append(dict(sorted(named.items(), key=lambda item: -item[1])))

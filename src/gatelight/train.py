@@ -83,11 +83,12 @@ class Recipe:
     eval_every: int
     augment: str
     augment_scale: float
+    weight_decay: float
 
 
 def recipe_of(config: TrainConfig) -> Recipe:
     """What the configuration says and, where it is silent, what goes with the data set and size."""
-    size = models.size_of(config.dataset, config.size)
+    size = models.size_of(config.dataset, config.size, config.model)
     steps = config.steps or size.steps
     return Recipe(
         steps=steps,
@@ -98,6 +99,9 @@ def recipe_of(config: TrainConfig) -> Recipe:
         eval_every=config.eval_every or max(1, min(1000, steps // 20)),
         augment=config.augment or size.augment,
         augment_scale=config.augment_scale or size.augment_scale,
+        weight_decay=(size.weight_decay if config.parametrization == "op" else 0.0)
+        if config.weight_decay is None
+        else config.weight_decay,
     )
 
 
@@ -197,7 +201,7 @@ class Trainer:
             "dataset": self.dataset.name,
             "steps": self.step,
             "seconds": round(self.seconds, 3),
-            "gates": sum(layer.out_features for layer in self.model.logic_layers),
+            "gates": self.model.gates,
             "parameters": sum(p.numel() for p in self.model.parameters()),
         }
         distributed.barrier()
@@ -326,7 +330,7 @@ class Trainer:
 
     def _make_optimizer(self) -> None:
         self.optimizer = torch.optim.Adam(
-            self.model.parameters(), lr=self.recipe.lr, weight_decay=self.config.weight_decay, fused=True
+            self.model.parameters(), lr=self.recipe.lr, weight_decay=self.recipe.weight_decay, fused=True
         )
 
     def _restore_optimizer(self, saved: checkpoint.Checkpoint, path: Path) -> None:

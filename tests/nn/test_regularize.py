@@ -81,7 +81,7 @@ def test_evaluation_drops_nothing() -> None:
     x = torch.rand(4, 8)
     net.eval()
     assert torch.equal(net(x), net(x))
-    plain = LogicNetwork(None, net.logic_layers, GroupSum(2))
+    plain = LogicNetwork(None, net.layers.layers, GroupSum(2))
     assert torch.equal(net(x), plain(x))
 
 
@@ -97,7 +97,7 @@ def test_residual_connections_in_a_model() -> None:
     x = torch.rand(6, 1, 8, 8)
     outputs = net.activations(x)
     for index in range(1, 5):
-        layer = net.logic_layers[index]
+        layer = net.layers.layers[index]
         assert layer.fixed is not None
         assert int(layer.fixed.sum()) == 20 * index
         assert torch.equal(outputs[index][:, layer.fixed], outputs[index - 1][:, layer.fixed])

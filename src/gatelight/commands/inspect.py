@@ -67,7 +67,7 @@ def run_inspect(args: argparse.Namespace) -> int:
     for index, layer in enumerate(model.logic_layers):
         undecided = float(histograms[index, 2:-2].sum())
         common = ", ".join(f"{name} {100 * share:.0f} %" for name, share in list(functions[index].items())[:4])
-        gates = f"{layer.out_features:,}"
+        gates = f"{layer.gates:,}"
         rows.append(
             [str(index + 1), gates, f"{gradients[index]:.2e}", percent(undecided), f"{distances[index]:.4f}", common]
         )

@@ -1,18 +1,24 @@
 """Layers of logic gates as torch modules."""
 
+from gatelight.nn.conv import LogicConv2d
+from gatelight.nn.conv_stack import LogicConvStack
 from gatelight.nn.dense import LogicDense
 from gatelight.nn.encode import Thermometer
 from gatelight.nn.head import GroupSum
 from gatelight.nn.network import LogicNetwork, rounded
+from gatelight.nn.pool import OrPool2d
 from gatelight.nn.regularize import GateIntervention, PathDropout, residual_masks
 from gatelight.nn.stack import LogicStack
 
 __all__ = [
     "GateIntervention",
     "GroupSum",
+    "LogicConv2d",
+    "LogicConvStack",
     "LogicDense",
     "LogicNetwork",
     "LogicStack",
+    "OrPool2d",
     "PathDropout",
     "Thermometer",
     "residual_masks",

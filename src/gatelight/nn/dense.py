@@ -90,6 +90,11 @@ class LogicDense(nn.Module):
         """Inputs of a gate."""
         return self.parametrization.arity
 
+    @property
+    def gates(self) -> int:
+        """Number of truth tables."""
+        return self.out_features
+
     def table(self) -> Tensor:
         """Soft tables, differentiable in theta, [gates, 2**arity]."""
         return self._with_fixed(self.parametrization.table(self.theta))

@@ -1,14 +1,17 @@
-"""A whole classifier: encoder, layers of gates, group sums."""
+"""A whole classifier: encoder, layers of gates, convolutional ones first, group sums."""
 
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import torch
 from torch import Tensor, nn
 
+from gatelight.nn.conv import LogicConv2d
+from gatelight.nn.conv_stack import LogicConvStack
 from gatelight.nn.dense import LogicDense
 from gatelight.nn.encode import Thermometer, check_unit_interval
 from gatelight.nn.head import GroupSum
@@ -25,12 +28,12 @@ class LogicNetwork(nn.Module):
 
     Args:
         encoder: Turns features into bits; None where the inputs are bits already.
-        layers: The logic layers, first to last.
+        layers: The dense logic layers, first to last.
         head: The group sums.
+        conv: Convolutional logic layers before the dense ones; they need ``input_shape`` (channels, h, w).
         intervention: Applied to every layer's outputs in training.
         dropout: Path-connected dropout in training.
         input_shape: Shape of one sample, such as (1, 28, 28); None takes what the encoder and first layer take.
-
         memory: What forward leaves for backward, see :class:`~gatelight.nn.LogicStack`.
 
     Shape:
@@ -43,6 +46,7 @@ class LogicNetwork(nn.Module):
         layers: list[LogicDense],
         head: GroupSum,
         *,
+        conv: LogicConvStack | None = None,
         intervention: GateIntervention | None = None,
         dropout: PathDropout | None = None,
         input_shape: tuple[int, ...] | None = None,
@@ -59,6 +63,8 @@ class LogicNetwork(nn.Module):
             if before.out_features != after.in_features:
                 raise ValueError(f"a layer of {before.out_features} gates feeds one of {after.in_features} inputs")
         self.encoder = encoder
+        self.conv = conv
+        self.image = None if conv is None else _image(conv, encoder, input_shape, layers[0].in_features)
         self.layers = LogicStack(layers, memory)
         self.head = head
         self.intervention = intervention
@@ -66,9 +72,19 @@ class LogicNetwork(nn.Module):
         self.input_shape = input_shape
 
     @property
-    def logic_layers(self) -> list[LogicDense]:
+    def logic_layers(self) -> list[LogicConv2d | LogicDense]:
         """The logic layers, first to last."""
-        return self.layers.layers
+        return [*(self.conv.layers if self.conv is not None else ()), *self.layers.layers]
+
+    @property
+    def gates(self) -> int:
+        """Gates of the circuit before simplification: a tree counts once for each position, pooling as gates of two."""
+        gates = sum(layer.out_features for layer in self.layers.layers)
+        if self.conv is not None and self.image is not None:
+            for step, shape in zip(self.conv.steps, self.conv.shapes(*self.image[1:]), strict=True):
+                windows = step.layer.out_channels * shape.out_height * shape.out_width
+                gates += windows * (shape.pool**2 * shape.tree_gates + shape.pool**2 - 1)
+        return gates
 
     def encode(self, x: Tensor) -> Tensor:
         """The bits that the first layer reads, [batch, bits]."""
@@ -83,7 +99,7 @@ class LogicNetwork(nn.Module):
         return encoded.flatten(1)
 
     def activations(self, x: Tensor) -> list[Tensor]:
-        """The outputs of every logic layer for a batch of raw inputs, each [batch, gates]."""
+        """The outputs of every logic layer for a batch of raw inputs, each [batch, gates]; of trees, their roots'."""
         return self._layer_outputs(self.encode(x))
 
     def forward(self, x: Tensor) -> Tensor:
@@ -92,22 +108,56 @@ class LogicNetwork(nn.Module):
 
     def scores(self, bits: Tensor) -> Tensor:
         """Class scores of encoded inputs, [batch, bits] -> [batch, classes]."""
-        layered = self.intervention is not None and self.training
-        value = self._layer_outputs(bits)[-1] if layered else self.layers(bits)
+        if self.intervention is not None and self.training:
+            value = self._layer_outputs(bits)[-1]
+        else:
+            value = self.layers(bits if self.conv is None else self.conv(self._as_images(bits)).flatten(1))
         if self.dropout is not None and self.training:
-            value = value * self.dropout.kept(self.logic_layers).to(value.dtype)
+            value = value * self._kept().to(value.dtype)
         scores: Tensor = self.head(value)
         return scores
 
     def _layer_outputs(self, bits: Tensor) -> list[Tensor]:
         outputs = []
-        value = bits
-        for layer in self.layers:
-            value = layer(value)
-            if self.intervention is not None:
-                value = self.intervention(value)
-            outputs.append(value)
+        value = bits if self.conv is None else self._as_images(bits)
+        for layer in [*(self.conv if self.conv is not None else ()), *self.layers]:
+            value = layer(value.flatten(1) if isinstance(layer, LogicDense) else value)
+            if isinstance(layer, LogicDense | LogicConv2d):
+                if self.intervention is not None:
+                    value = self.intervention(value)
+                outputs.append(value.flatten(1))
         return outputs
+
+    def _as_images(self, bits: Tensor) -> Tensor:
+        assert self.image is not None
+        return bits.view(-1, *self.image)
+
+    def _kept(self) -> Tensor:
+        """Path-connected dropout's mask over the last layer's gates."""
+        assert self.dropout is not None
+        device = self.layers.layers[0].fanin.device
+        inputs = self.layers.layers[0].in_features if self.image is None else math.prod(self.image)
+        dropped = self.dropout.draw(inputs, device)
+        if self.conv is not None and self.image is not None:
+            dropped = self.conv.affected(dropped.view(self.image)).flatten()
+        return self.dropout.kept(self.layers.layers, dropped)
+
+
+def _image(
+    conv: LogicConvStack, encoder: Thermometer | None, input_shape: tuple[int, ...] | None, inputs: int
+) -> tuple[int, int, int]:
+    """Shape of the encoded images, checked against the layers that read them."""
+    if input_shape is None or len(input_shape) != 3:
+        raise ValueError(f"convolutional layers need an input_shape (channels, h, w), got {input_shape}")
+    channels, height, width = input_shape
+    channels *= 1 if encoder is None else encoder.count
+    if channels != conv.layers[0].in_channels:
+        raise ValueError(f"the encoder makes {channels} channels, the first layer reads {conv.layers[0].in_channels}")
+    last = conv.shapes(height, width)[-1]
+    outputs = conv.layers[-1].out_channels * last.out_height * last.out_width
+    if outputs != inputs:
+        raise ValueError(f"convolutional layers of {outputs} outputs feed a dense one of {inputs} inputs")
+    return channels, height, width
 
 
 @contextmanager
@@ -119,7 +169,7 @@ def rounded(model: nn.Module) -> Iterator[None]:
     ...     net(torch.rand(1, 4).round()) % 1      # sums of zeros and ones
     tensor([[0., 0.]])
     """
-    layers = [m for m in model.modules() if isinstance(m, LogicDense)]
+    layers = [m for m in model.modules() if isinstance(m, LogicDense | LogicConv2d)]
     before = [layer.discrete for layer in layers]
     training = model.training
     model.eval()

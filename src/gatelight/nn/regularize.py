@@ -34,10 +34,19 @@ class PathDropout(nn.Module):
         super().__init__()
         self.probability = check_probability("dropout probability", probability)
 
-    def kept(self, layers: Sequence[LogicDense]) -> Tensor:
-        """Draw a mask over the last layer's gates, bool [gates], True where a gate is kept."""
-        device = layers[0].fanin.device
-        dropped = torch.rand(layers[0].in_features, device=device) < self.probability
+    def draw(self, inputs: int, device: torch.device | None = None) -> Tensor:
+        """Choose the input bits to drop, bool [inputs]."""
+        return torch.rand(inputs, device=device) < self.probability
+
+    def kept(self, layers: Sequence[LogicDense], dropped: Tensor | None = None) -> Tensor:
+        """A mask over the last layer's gates, bool [gates], True where a gate is kept.
+
+        Args:
+            layers: The dense layers, first to last.
+            dropped: Which of the first layer's inputs are dropped; None draws them.
+        """
+        if dropped is None:
+            dropped = self.draw(layers[0].in_features, layers[0].fanin.device)
         for layer in layers:
             dropped = layer.affected(dropped)
         return ~dropped

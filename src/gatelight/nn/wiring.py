@@ -43,6 +43,15 @@ def wire(wiring: str, features: int, gates: int, arity: int, generator: torch.Ge
     return _complement(features, gates, arity, generator).int()
 
 
+def draw_sets(features: int, sets: int, members: int, generator: torch.Generator) -> Tensor:
+    """Sets of inputs, int64 [sets, members]: every input used equally often, members distinct where there are enough.
+
+    >>> draw_sets(8, 2, 4, torch.Generator().manual_seed(0)).flatten().sort().values.tolist()
+    [0, 1, 2, 3, 4, 5, 6, 7]
+    """
+    return _balanced(features, sets, members, generator, unique=False)
+
+
 def _balanced(features: int, gates: int, arity: int, generator: torch.Generator, *, unique: bool) -> Tensor:
     """Deal out permutations of the inputs, then swap inputs between gates until no gate is bad."""
     if arity <= features < 2 * arity:

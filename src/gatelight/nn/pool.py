@@ -1,0 +1,39 @@
+"""Pooling of gate outputs."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+from torch.nn.functional import max_pool2d
+
+
+class OrPool2d(nn.Module):
+    """OR over square windows that do not overlap: the maximum of relaxed values, OR of bits.
+
+    >>> import torch
+    >>> OrPool2d(2)(torch.tensor([[[[0.1, 0.7], [0.3, 0.2]]]]))
+    tensor([[[[0.7000]]]])
+
+    Args:
+        size: Side of the window. Pixels that do not fill a window are dropped.
+
+    Shape:
+        [batch, channels, h, w] -> [batch, channels, h // size, w // size]
+    """
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        if size < 1:
+            raise ValueError(f"the pooling window must be at least 1, got {size}")
+        self.size = size
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The largest value of each window; of equal ones the first gets the gradient."""
+        if x.ndim != 4 or x.shape[2] < self.size or x.shape[3] < self.size:
+            raise ValueError(
+                f"pooling takes [batch, channels, h, w] of at least {self.size} pixels, got {tuple(x.shape)}"
+            )
+        return max_pool2d(x, self.size)
+
+    def extra_repr(self) -> str:
+        """The window."""
+        return f"{self.size}x{self.size}"
