@@ -8,7 +8,16 @@ from torch import nn
 import gatelight
 from gatelight import models
 from gatelight.discretization import discretize
-from gatelight.nn import GroupSum, LogicDense, LogicStack, Thermometer, rounded
+from gatelight.nn import (
+    GroupSum,
+    LogicConv2d,
+    LogicConvStack,
+    LogicDense,
+    LogicStack,
+    OrPool2d,
+    Thermometer,
+    rounded,
+)
 
 
 def assert_same(model: nn.Module, circuit: gatelight.Circuit, x: torch.Tensor) -> None:
@@ -117,3 +126,49 @@ def test_public_names() -> None:
     assert gatelight.discretize is discretize
     with pytest.raises(AttributeError, match="no attribute 'circuits'"):
         gatelight.circuits  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"parametrization": "op", "arity": 2, "depth_scale": 2},
+        {"arity": 3, "tree_depth": 2, "channels_per_tree": 2},
+        {"arity": 1, "tree_depth": 2},
+        {"intervention": 0.3, "dropout": 0.01},
+    ],
+)
+def test_conv_circuit_equals_rounded_model(options: dict[str, Any]) -> None:
+    arguments: dict[str, Any] = {"model": "cdlgn", "width": 6, "init": "uniform", "seed": 1} | options
+    net = models.build("digits", **arguments)
+    circuit = discretize(net)
+    assert circuit.gates == net.gates
+    assert_same(net, circuit, torch.randint(0, 256, (65, 1, 8, 8), dtype=torch.uint8))
+    assert_same(net, circuit.simplify(), torch.rand(33, 1, 8, 8))
+
+
+def test_sequence_of_conv_layers() -> None:
+    net = nn.Sequential(
+        Thermometer.even(2),
+        LogicConv2d(4, 5, 3, stride=2, padding=2, init="uniform", seed=0),
+        OrPool2d(3),
+        LogicConvStack([LogicConv2d(5, 6, 2, tree_depth=1, arity=6, padding=1, init="uniform", seed=1), OrPool2d(2)]),
+        nn.Flatten(),
+        LogicDense(6, 12, init="uniform", seed=2),
+        GroupSum(3),
+    )
+    x = torch.rand(20, 2, 8, 7)
+    circuit = discretize(net, input_shape=(2, 8, 7))
+    assert_same(net, circuit, x)
+    with pytest.raises(ValueError, match="need an input_shape"):
+        discretize(net)
+    with pytest.raises(ValueError, match="feed a dense one of 6 inputs"):
+        discretize(net, input_shape=(2, 20, 20))
+    without_dense = nn.Sequential(*list(net)[:4], nn.Flatten(), GroupSum(3))
+    assert_same(without_dense, discretize(without_dense, input_shape=(2, 8, 7)), x)
+
+
+def test_conv_layers_after_flattening_are_refused() -> None:
+    net = nn.Sequential(nn.Flatten(), LogicConv2d(1, 5, 3, seed=0), GroupSum(5))
+    with pytest.raises(ValueError, match="layer '1', a LogicConv2d"):
+        discretize(net, input_shape=(1, 3, 3))

@@ -7,6 +7,7 @@ from torch.nn.functional import cross_entropy
 
 from gatelight import models
 from gatelight.nn import LogicNetwork
+from gatelight.sizes import ConvSize
 
 #: data set, size, layers, width, temperature, input bits
 ROWS = [
@@ -111,3 +112,79 @@ def test_quantile_encoding() -> None:
 def test_bad_input(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         models.build(**arguments)
+
+
+# k, channels, window of the first layer, head, temperature, batch, thresholds of Petersen et al. 2024.
+CONV_ROWS = {
+    ("cifar10", "S"): (32, [32, 128, 512, 1024], 3, [40960, 20480, 10240], 20.0, 128, 3),
+    ("cifar10", "M"): (256, [256, 1024, 4096, 8192], 3, [327680, 163840, 81920], 40.0, 128, 3),
+    ("cifar10", "B"): (512, [512, 2048, 8192, 16384], 3, [1310720, 655360, 327680], 280.0, 128, 31),
+    ("cifar10", "L"): (1024, [1024, 4096, 16384, 32768], 3, [2621440, 1310720, 655360], 340.0, 128, 31),
+    ("cifar10", "G"): (2560, [2560, 10240, 40960, 81920], 3, [3276800, 1638400, 819200], 450.0, 128, 31),
+    ("mnist", "S"): (16, [16, 48, 144], 5, [40960, 20480, 10240], 6.5, 512, 1),
+    ("mnist", "M"): (64, [64, 192, 576], 5, [163840, 81920, 40960], 28.0, 256, 1),
+    ("mnist", "L"): (256, [256, 768, 2304], 5, [327680, 163840, 81920], 35.0, 128, 1),
+}
+
+
+@pytest.mark.parametrize(("dataset", "size"), CONV_ROWS)
+def test_conv_rows_of_the_paper(dataset: str, size: str) -> None:
+    k, channels, window, head, temperature, batch, thresholds = CONV_ROWS[dataset, size]
+    row = models.size_of(dataset, size, "cdlgn")
+    assert isinstance(row, ConvSize)
+    assert (row.k, row.channels(), row.first_window) == (k, channels, window)
+    assert [row.k * units * row.head_factor for units in row.head] == head
+    assert (row.temperature, row.batch, row.thresholds) == (temperature, batch, thresholds)
+
+
+@pytest.mark.parametrize("dataset", ["digits", "mnist", "mnist20", "fashion-mnist", "cifar10", "cifar100"])
+def test_small_conv_networks_learn_a_step(dataset: str) -> None:
+    net = models.build(dataset, model="cdlgn", width=2, seed=0)
+    one_step(net, models.TASKS[dataset])
+
+
+@pytest.mark.parametrize(("dataset", "gates"), [("cifar10", 960_512), ("mnist", 236_848)])
+def test_conv_gates_by_the_formula(dataset: str, gates: int) -> None:
+    net = models.build(dataset, model="cdlgn", seed=0)
+    assert net.conv is not None
+    pixels, total = (32, 0) if dataset == "cifar10" else (24, 0)
+    for layer in net.conv.layers:
+        trees = layer.out_channels * pixels**2
+        total += 7 * trees + 3 * trees // 4  # gates of the trees, ORs of the pooling
+        pixels //= 2
+    assert net.gates == gates == total + sum(layer.out_features for layer in net.layers.layers)
+
+
+def test_conv_depth_scale() -> None:
+    net = models.build("mnist", model="cdlgn", width=2, depth_scale=3, seed=0)
+    assert net.conv is not None
+    windows = [(layer.in_channels, layer.out_channels, layer.kernel_size) for layer in net.conv.layers]
+    assert windows[:4] == [(1, 2, 5), (2, 2, 3), (2, 2, 3), (2, 6, 3)]
+    assert [step.pool for step in net.conv.steps] == [1, 1, 2] * 3
+    assert [layer.out_features for layer in net.layers.layers] == [5120] * 3 + [2560] * 3 + [1280] * 3
+    one_step(net, models.TASKS["mnist"])
+
+
+def test_conv_on_own_images() -> None:
+    task = models.Task((2, 9, 13), 7)
+    net = models.build("mine", model="cdlgn", task=task, width=3, seed=0)
+    assert net.conv is not None
+    assert len(net.conv.layers) == 3  # 9 x 13, 4 x 6, 2 x 3, 1 x 1
+    assert net.layers.layers[-1].out_features % 7 == 0
+    one_step(net, task)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"dataset": "adult"}, "needs images of at least 4 x 4"),
+        ({"dataset": "digits", "layers": 3}, "for the model dlgn"),
+        ({"dataset": "digits", "residual_fraction": 0.5}, "for the model dlgn"),
+        ({"dataset": "digits", "size": "XL"}, "size of the digits network"),
+        ({"dataset": "digits", "tree_depth": 0}, "depth must be at least 1"),
+        ({"dataset": "digits", "channels_per_tree": 0}, "channels_per_tree must be from 1"),
+    ],
+)
+def test_bad_conv_arguments(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        models.build(model="cdlgn", **arguments)

@@ -32,8 +32,9 @@ GL_INLINE Pick beats(const R& v, const R& best) {
 GL_INLINE R pick(Pick p, const R& yes, const R& no) {
   return R{{(vf)_mm512_mask_blend_ps(p.m, (__m512)no.v[0], (__m512)yes.v[0])}};
 }
+// A masked addition would be compiled to a masked store, which is slow.
 GL_INLINE R add_where(Pick p, const R& a, const R& b) {
-  return R{{(vf)_mm512_mask_add_ps((__m512)a.v[0], p.m, (__m512)a.v[0], (__m512)b.v[0])}};
+  return R{{a.v[0] + (vf)_mm512_maskz_mov_ps(p.m, (__m512)b.v[0])}};
 }
 GL_INLINE Pick neither(Pick a, Pick b) { return {(__mmask16)~(a.m | b.m)}; }
 GL_INLINE Pick either(Pick a, Pick b) { return {(__mmask16)(a.m | b.m)}; }
@@ -204,6 +205,8 @@ struct Tree {
           R v[P];
           value<0, P>(c, l, i * P, v);
           const Winner<P> w(v);
+          // Load the leaves again: 32 rows kept since the forward would be spilled, and stores are what is short.
+          asm volatile("" ::: "memory");
           for (int k = 0; k < LEAVES; k++) {
             node[GATES + k] = l.at(k, i * P);
             for (int p = 1; p < P; p++) node[GATES + k] = pick(w.later[p], l.at(k, i * P + p), node[GATES + k]);

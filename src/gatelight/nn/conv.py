@@ -21,8 +21,10 @@ class LogicConv2d(nn.Module):
     >>> layer(torch.rand(2, 3, 8, 8)).shape
     torch.Size([2, 16, 8, 8])
     >>> layer
-    LogicConv2d(3 -> 16 channels, window 3x3, padding 1, stride 1, trees of 7 gates of arity 2 over 8 leaves,
-      iwp: table = 1/2 + 1/2 sin(theta), init=residual, 448 parameters)
+    LogicConv2d(
+      3 -> 16 channels, window 3x3, padding 1, stride 1, trees of 7 gates of arity 2 over 8 leaves
+      iwp: table = 1/2 + 1/2 sin(theta), init=residual, 448 parameters
+    )
 
     Args:
         in_channels: Channels of the input.
@@ -154,7 +156,7 @@ class LogicConv2d(nn.Module):
         return (
             f"{self.in_channels} -> {self.out_channels} channels, window {side}x{side}, padding {self.padding}, "
             f"stride {self.stride}, trees of {self.tree_gates} gates of arity {self.arity} over {self.leaves} leaves"
-            f"{groups},\n  {name}: {self.parametrization.describe()}, init={self.init}, {self.theta.numel()} parameters"
+            f"{groups}\n{name}: {self.parametrization.describe()}, init={self.init}, {self.theta.numel()} parameters"
         )
 
     def _draw_leaves(self, generator: torch.Generator) -> Tensor:

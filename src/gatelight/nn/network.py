@@ -130,7 +130,7 @@ class LogicNetwork(nn.Module):
 
     def _as_images(self, bits: Tensor) -> Tensor:
         assert self.image is not None
-        return bits.view(-1, *self.image)
+        return bits.view(len(bits), *self.image)
 
     def _kept(self) -> Tensor:
         """Path-connected dropout's mask over the last layer's gates."""

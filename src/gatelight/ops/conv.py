@@ -63,7 +63,7 @@ def conv_chain(
     else:
         out, _ = cpu.conv_fwd(rows, shapes, fanins, [t.detach() for t in thetas], kinds, keep=False)
     last = shapes[-1]
-    images: Tensor = out.view(-1, last.out_height, last.out_width, x.shape[0]).permute(3, 0, 1, 2)
+    images: Tensor = out.view(len(fanins[-1]), last.out_height, last.out_width, x.shape[0]).permute(3, 0, 1, 2)
     return images
 
 
