@@ -2,8 +2,8 @@
 //
 // A tree of arity N and depth D is stored from the root: gate i reads the nodes N i + 1 ... N i + N, and nodes from
 // GATES on are its leaves. Each of P positions (the pooling window) is evaluated in registers; the largest value is
-// the output. Backward evaluates them again, takes the leaves of the position that won, sample by sample, and goes
-// through the tree once: one value for each pooled output is all that forward has to keep.
+// the output. Forward keeps that value and, in two bits, which position won; backward takes the leaves of the winner,
+// sample by sample, and goes through the tree once.
 #pragma once
 
 #include "conv_kernels.h"
@@ -32,13 +32,9 @@ GL_INLINE Pick beats(const R& v, const R& best) {
 GL_INLINE R pick(Pick p, const R& yes, const R& no) {
   return R{{(vf)_mm512_mask_blend_ps(p.m, (__m512)no.v[0], (__m512)yes.v[0])}};
 }
-// A masked addition would be compiled to a masked store, which is slow.
-GL_INLINE R add_where(Pick p, const R& a, const R& b) {
-  return R{{a.v[0] + (vf)_mm512_maskz_mov_ps(p.m, (__m512)b.v[0])}};
-}
-GL_INLINE Pick neither(Pick a, Pick b) { return {(__mmask16)~(a.m | b.m)}; }
-GL_INLINE Pick either(Pick a, Pick b) { return {(__mmask16)(a.m | b.m)}; }
-GL_INLINE Pick without(Pick a, Pick b) { return {(__mmask16)(a.m & ~b.m)}; }
+GL_INLINE R only_where(Pick p, const R& a) { return R{{(vf)_mm512_maskz_mov_ps(p.m, (__m512)a.v[0])}}; }
+GL_INLINE uint32_t to_bits(Pick p) { return p.m; }
+GL_INLINE Pick from_bits(uint32_t bits) { return {(__mmask16)bits}; }
 #else
 struct Pick {
   vi m[R::PARTS];
@@ -53,24 +49,25 @@ GL_INLINE R pick(const Pick& p, const R& yes, const R& no) {
   for (int i = 0; i < R::PARTS; i++) r.v[i] = select(p.m[i], yes.v[i], no.v[i]);
   return r;
 }
-GL_INLINE R add_where(const Pick& p, const R& a, const R& b) {
+GL_INLINE R only_where(const Pick& p, const R& a) {
   R r;
-  for (int i = 0; i < R::PARTS; i++) r.v[i] = a.v[i] + (vf)(p.m[i] & (vi)b.v[i]);
+  for (int i = 0; i < R::PARTS; i++) r.v[i] = (vf)(p.m[i] & (vi)a.v[i]);
   return r;
 }
-GL_INLINE Pick neither(const Pick& a, const Pick& b) {
-  Pick p;
-  for (int i = 0; i < R::PARTS; i++) p.m[i] = ~(a.m[i] | b.m[i]);
-  return p;
+GL_INLINE uint32_t to_bits(const Pick& p) {
+  uint32_t bits = 0;
+  for (int i = 0; i < R::PARTS; i++)
+#if defined(__AVX2__)
+    bits |= (uint32_t)__builtin_ia32_movmskps256((vf)p.m[i]) << (i * LANES);
+#else
+    for (int k = 0; k < LANES; k++) bits |= (uint32_t)(p.m[i][k] & 1) << (i * LANES + k);
+#endif
+  return bits;
 }
-GL_INLINE Pick either(const Pick& a, const Pick& b) {
+GL_INLINE Pick from_bits(uint32_t bits) {
   Pick p;
-  for (int i = 0; i < R::PARTS; i++) p.m[i] = a.m[i] | b.m[i];
-  return p;
-}
-GL_INLINE Pick without(const Pick& a, const Pick& b) {
-  Pick p;
-  for (int i = 0; i < R::PARTS; i++) p.m[i] = a.m[i] & ~b.m[i];
+  for (int i = 0; i < R::PARTS; i++)
+    p.m[i] = -(((int32_t)(bits >> (i * LANES)) >> lane_numbers(Lanes())) & 1);
   return p;
 }
 #endif
@@ -149,21 +146,23 @@ struct Tree {
     }
   }
 
-  // Which of P positions holds the largest value, the first of equals.
-  template <int P>
-  struct Winner {
-    Pick later[P];  // later[p]: p is larger than all before it
-    R best;
-    GL_INLINE explicit Winner(const R* v) : best(v[0]) {
-      for (int p = 1; p < P; p++) {
-        later[p] = beats(v[p], best);
-        best = pick(later[p], v[p], best);
-      }
+  // The largest of four values, the first of equals; `winners` gets the two bits of its number, 16 samples each.
+  static GL_INLINE R largest(const R* v, uint32_t* winners) {
+    const Pick second = beats(v[1], v[0]);
+    const R front = pick(second, v[1], v[0]);
+    const Pick third = beats(v[2], front);
+    const R middle = pick(third, v[2], front);
+    const Pick fourth = beats(v[3], middle);
+    if (winners) {
+      const uint32_t two = to_bits(third), three = to_bits(fourth);
+      *winners = ((to_bits(second) & ~two) | three) | (two | three) << 16;
     }
-  };
+    return pick(fourth, v[3], middle);
+  }
 
   template <int P>
-  static void fwd(const Conv& conv, const float* x, float* out, int64_t out_plane, int64_t out_stride) {
+  static void fwd(const Conv& conv, const float* x, float* out, int64_t out_plane, int64_t out_stride,
+                  uint32_t* winners) {
     const int64_t outputs = conv.plane_out();
     for (int64_t o = 0; o < conv.out_channels; o++) {
       const Leaves l(conv, o, x, nullptr);
@@ -172,14 +171,15 @@ struct Tree {
       for (int64_t i = 0; i < outputs; i++, row += out_stride) {
         R v[P];
         value<0, P>(c, l, i * P, v);
-        Winner<P>(v).best.store(row);
+        if constexpr (P == 1) v[0].store(row);
+        else largest(v, winners ? winners++ : nullptr).store(row);
       }
     }
   }
 
   template <int P, bool NEED_X>
-  static void bwd(const Conv& conv, const float* x, const float* grad_out, int64_t out_plane, float* grad_x,
-                  float* group, bool accumulate) {
+  static void bwd(const Conv& conv, const float* x, const float* grad_out, int64_t out_plane, const uint32_t* winners,
+                  float* grad_x, float* group, bool accumulate) {
     constexpr int SUMS = GATES * ENTRIES, PADDED = (SUMS + 15) / 16 * 16;
     const int64_t outputs = conv.plane_out();
     float* sums_of_layer = conv.layer.sums(group);
@@ -191,43 +191,29 @@ struct Tree {
       for (int k = 0; k < PADDED; k++) sums[k] = R::all(0.0f);
       for (int64_t i = 0; i < outputs; i++, g += W) {
         R node[GATES + LEAVES], grad[GATES + LEAVES];
-        grad[0] = R::load(g);
-        if constexpr (P == 1) {
-          for (int k = 0; k < LEAVES; k++) node[GATES + k] = l.at(k, i);
-          values<GATES - 1>(c, node);
-          backward<0, NEED_X>(c, node, grad, sums);
-          if (NEED_X)
-            for (int k = 0; k < LEAVES; k++) {
-              float* to = l.gradient(k, i);
-              (R::load(to) + grad[GATES + k]).store(to);
-            }
-        } else {
-          R v[P];
-          value<0, P>(c, l, i * P, v);
-          const Winner<P> w(v);
-          // Load the leaves again: 32 rows kept since the forward would be spilled, and stores are what is short.
-          asm volatile("" ::: "memory");
-          for (int k = 0; k < LEAVES; k++) {
-            node[GATES + k] = l.at(k, i * P);
-            for (int p = 1; p < P; p++) node[GATES + k] = pick(w.later[p], l.at(k, i * P + p), node[GATES + k]);
-          }
-          values<GATES - 1>(c, node);
-          backward<0, NEED_X>(c, node, grad, sums);
-          if (NEED_X) {
-            Pick chosen[P], taken = w.later[P - 1];
-            chosen[P - 1] = taken;
-            for (int p = P - 2; p > 0; p--) {
-              chosen[p] = without(w.later[p], taken);
-              taken = either(taken, w.later[p]);
-            }
-            chosen[0] = neither(taken, taken);
-            for (int k = 0; k < LEAVES; k++)
-              for (int p = 0; p < P; p++) {
-                float* to = l.gradient(k, i * P + p);
-                add_where(chosen[p], R::load(to), grad[GATES + k]).store(to);
-              }
-          }
+        Pick won[P];
+        if constexpr (P > 1) {
+          const uint32_t low = *winners & 0xffff, high = *winners >> 16;
+          winners++;
+          won[0] = from_bits(~(low | high));
+          won[1] = from_bits(low & ~high);
+          won[2] = from_bits(high & ~low);
+          won[3] = from_bits(low & high);
         }
+        for (int k = 0; k < LEAVES; k++) {
+          node[GATES + k] = l.at(k, i * P);
+          for (int p = 1; p < P; p++) node[GATES + k] = pick(won[p], l.at(k, i * P + p), node[GATES + k]);
+        }
+        grad[0] = R::load(g);
+        values<GATES - 1>(c, node);
+        backward<0, NEED_X>(c, node, grad, sums);
+        if (NEED_X)
+          for (int k = 0; k < LEAVES; k++)
+            for (int p = 0; p < P; p++) {
+              float* to = l.gradient(k, i * P + p);
+              // A masked addition would become a masked store, which is slow.
+              (R::load(to) + (P == 1 ? grad[GATES + k] : only_where(won[p], grad[GATES + k]))).store(to);
+            }
       }
       alignas(64) float total[PADDED];
       for (int k = 0; k < PADDED; k += 16) add_sums(sums + k, total + k, false);
@@ -238,18 +224,21 @@ struct Tree {
 };
 
 template <class T>
-inline void tree_fwd(const Conv& conv, const float* x, float* out, int64_t out_plane, int64_t out_stride) {
-  if (conv.pool == 1) T::template fwd<1>(conv, x, out, out_plane, out_stride);
-  else T::template fwd<4>(conv, x, out, out_plane, out_stride);
+inline void tree_fwd(const Conv& conv, const float* x, float* out, int64_t out_plane, int64_t out_stride,
+                     uint32_t* winners) {
+  if (conv.pool == 1) T::template fwd<1>(conv, x, out, out_plane, out_stride, winners);
+  else T::template fwd<4>(conv, x, out, out_plane, out_stride, winners);
 }
 
 template <class T>
-inline void tree_bwd(const Conv& conv, const float* x, const float* grad_out, int64_t out_plane, float* grad_x,
-                     float* group, bool accumulate) {
-  if (conv.pool == 1 && grad_x) T::template bwd<1, true>(conv, x, grad_out, out_plane, grad_x, group, accumulate);
-  else if (conv.pool == 1) T::template bwd<1, false>(conv, x, grad_out, out_plane, nullptr, group, accumulate);
-  else if (grad_x) T::template bwd<4, true>(conv, x, grad_out, out_plane, grad_x, group, accumulate);
-  else T::template bwd<4, false>(conv, x, grad_out, out_plane, nullptr, group, accumulate);
+inline void tree_bwd(const Conv& conv, const float* x, const float* grad_out, int64_t out_plane,
+                     const uint32_t* winners, float* grad_x, float* group, bool accumulate) {
+  if (conv.pool == 1 && grad_x)
+    T::template bwd<1, true>(conv, x, grad_out, out_plane, winners, grad_x, group, accumulate);
+  else if (conv.pool == 1)
+    T::template bwd<1, false>(conv, x, grad_out, out_plane, winners, nullptr, group, accumulate);
+  else if (grad_x) T::template bwd<4, true>(conv, x, grad_out, out_plane, winners, grad_x, group, accumulate);
+  else T::template bwd<4, false>(conv, x, grad_out, out_plane, winners, nullptr, group, accumulate);
 }
 
 }  // namespace GL_PATH

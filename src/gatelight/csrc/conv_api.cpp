@@ -43,7 +43,7 @@ bool valid(const GlConv& c) {
 struct Chain {
   std::vector<Conv> layers;
   std::vector<std::vector<int32_t>> shifts;
-  int64_t batch, tiles, quads = 0, groups, widest_in = 0, hidden_rows = 0;
+  int64_t batch, tiles, quads = 0, groups, widest_in = 0, hidden_rows = 0, winners = 0;
   bool ok = false;
 
   Chain(const GlConv* given, int32_t count, int64_t batch) : batch(batch), tiles((batch + TILE - 1) / TILE) {
@@ -61,6 +61,7 @@ struct Chain {
       layers.push_back(c);
       widest_in = std::max(widest_in, c.channels * c.plane_in());
       if (l > 0) hidden_rows += c.channels * c.plane_in();
+      winners += c.winners();
     }
     // Sums of fixed groups of tiles are added in a fixed order: the same bits for any number of threads.
     groups = std::max<int64_t>(1, std::min<int64_t>(16, tiles / 2));
@@ -90,7 +91,9 @@ struct Chain {
 
   int samples(int64_t tile) const { return static_cast<int>(std::min<int64_t>(TILE, batch - tile * TILE)); }
   int64_t out_rows() const { return layers.back().out_channels * layers.back().plane_out(); }
-  int64_t save_bytes() const { return 4 * (quads + hidden_rows * TILE * tiles); }
+  // Saved: coefficients, then for each tile the planes of hidden layers and the winners of all, as 32-bit words.
+  int64_t tile_words() const { return round_up(hidden_rows * TILE + winners, 16); }
+  int64_t save_bytes() const { return 4 * (quads + tile_words() * tiles); }
   int slots(int64_t items) const { return static_cast<int>(std::min<int64_t>(get_threads(), items)); }
 
   template <class F>
@@ -128,11 +131,13 @@ void pack_input(const ConvKernels& k, const Chain& chain, const GlMatrix& x, int
   zero_padding(c, to);
 }
 
+// hidden: where the tile's values and winners are saved; null without backward.
 void forward_tile(const Chain& chain, const GlMatrix& x, const GlMatrix& out, int64_t tile, float* hidden,
                   float* scratch) {
   const ConvKernels& k = conv_kernels();
   float* in = scratch;
   float* other = scratch + chain.widest_in * TILE;
+  uint32_t* winners = hidden ? reinterpret_cast<uint32_t*>(hidden + chain.hidden_rows * TILE) : nullptr;
   pack_input(k, chain, x, tile, in);
   const int samples = chain.samples(tile);
   for (size_t l = 0; l < chain.layers.size(); l++) {
@@ -140,17 +145,18 @@ void forward_tile(const Chain& chain, const GlMatrix& x, const GlMatrix& out, in
     if (l + 1 < chain.layers.size()) {
       const Conv& next = chain.layers[l + 1];
       float* to = hidden ? hidden : in == scratch ? other : scratch;
-      k.forward(c, in, to, next.plane_in(), TILE);
+      k.forward(c, in, to, next.plane_in(), TILE, winners);
       zero_padding(next, to);
       if (hidden) hidden += next.channels * next.plane_in() * TILE;
       in = to;
     } else if (samples == TILE) {
-      k.forward(c, in, out.data + tile * TILE, c.plane_out(), out.stride);
+      k.forward(c, in, out.data + tile * TILE, c.plane_out(), out.stride, winners);
     } else {
       float* rows = scratch + 2 * chain.widest_in * TILE;
-      k.forward(c, in, rows, c.plane_out(), TILE);
+      k.forward(c, in, rows, c.plane_out(), TILE, winners);
       k.unpack(rows, chain.out_rows(), out, 0, tile * TILE, samples);
     }
+    if (winners) winners += c.winners();
   }
 }
 
@@ -164,13 +170,15 @@ void backward_tile(const Chain& chain, const GlMatrix& x, const GlMatrix& grad_o
   const float* o = rows;
   int64_t o_plane = chain.layers.back().plane_out();
   hidden += chain.hidden_rows * TILE;
+  const uint32_t* winners = reinterpret_cast<const uint32_t*>(hidden) + chain.winners;
   for (size_t l = chain.layers.size(); l-- > 0;) {
     const Conv& c = chain.layers[l];
     const int64_t size = c.channels * c.plane_in() * TILE;
     const float* values = l ? hidden -= size : input;
     float* grads = l || grad_x.data ? scratch + (o == scratch + widest ? 2 : 1) * widest : nullptr;
     if (grads) std::memset(grads, 0, 4 * size);
-    k.backward(c, values, o, o_plane, grads, group, accumulate);
+    winners -= c.winners();
+    k.backward(c, values, o, o_plane, winners, grads, group, accumulate);
     o = grads;
     o_plane = c.plane_in();
   }
@@ -198,7 +206,7 @@ int32_t forward(Chain& chain, const GlMatrix& x, const GlMatrix& out, float* sav
   if (!own.data || !scratch.ok) return GL_NO_MEMORY;
   chain.make_quads(save ? save : own.floats());
   parallel(chain.tiles, [&](int64_t t, int slot) {
-    float* hidden = save ? save + chain.quads + t * chain.hidden_rows * TILE : nullptr;
+    float* hidden = save ? save + chain.quads + t * chain.tile_words() : nullptr;
     forward_tile(chain, x, out, t, hidden, scratch.blocks[slot].floats());
   });
   return GL_OK;
@@ -212,7 +220,7 @@ int32_t backward(Chain& chain, const GlMatrix& x, const GlMatrix& grad_out, cons
   parallel(chain.groups, [&](int64_t g, int slot) {
     const int64_t first = chain.tiles * g / chain.groups, end = chain.tiles * (g + 1) / chain.groups;
     for (int64_t t = first; t < end; t++)
-      backward_tile(chain, x, grad_out, grad_x, t, save + chain.quads + t * chain.hidden_rows * TILE,
+      backward_tile(chain, x, grad_out, grad_x, t, save + chain.quads + t * chain.tile_words(),
                     sums.floats() + g * chain.quads, t > first, scratch.blocks[slot].floats());
   });
   chain.for_chunks([&](const Layer& layer, int64_t first, int64_t gates) {

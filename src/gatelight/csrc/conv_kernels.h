@@ -17,17 +17,20 @@ struct Conv : GlConv {
   int64_t out_wide() const { return rows_wide() / pool; }
   int64_t plane_out() const { return out_high() * out_wide(); }  // pixels of the pooled image
   int64_t positions() const { return plane_out() * pool * pool; }
+  int64_t winners() const { return pool == 1 ? 0 : out_channels * plane_out(); }
   int64_t plane_in() const { return int64_t(height) * width + 1; }
 };
 
 struct ConvKernels {
   const char* name;
   bool (*supported)(int arity, int depth);
-  // Rows of out are out_stride floats apart, planes out_plane rows.
-  void (*forward)(const Conv& conv, const float* x, float* out, int64_t out_plane, int64_t out_stride);
+  // Rows of out are out_stride floats apart, planes out_plane rows. `winners`, one for each pooled output, tells
+  // backward which positions were largest; null: not wanted.
+  void (*forward)(const Conv& conv, const float* x, float* out, int64_t out_plane, int64_t out_stride,
+                  uint32_t* winners);
   // Adds to grad_x (null: not wanted), laid out as x, and adds to or sets a group's sums.
-  void (*backward)(const Conv& conv, const float* x, const float* grad_out, int64_t out_plane, float* grad_x,
-                   float* group, bool accumulate);
+  void (*backward)(const Conv& conv, const float* x, const float* grad_out, int64_t out_plane,
+                   const uint32_t* winners, float* grad_x, float* group, bool accumulate);
   // `rows` rows of a matrix from `from` on to the rows of a tile and back; short tiles repeat the last sample, or are
   // filled with zeros.
   void (*pack)(const GlMatrix& from, int64_t first_row, int64_t first, int samples, int64_t rows, bool zeros, float* to);
