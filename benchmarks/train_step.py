@@ -21,6 +21,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+import conv_step
 import machine
 import torch
 from torch import Tensor, nn
@@ -213,6 +214,9 @@ def show(results: dict[str, dict[str, object]], facts: dict[str, str | int | flo
     """Print the table."""
     print("  ".join(f"{key}: {value}" for key, value in facts.items()))
     for name, result in results.items():
+        if name in conv_step.CASES:
+            conv_step.show(name, result, facts)
+            continue
         case = CASES[name]
         milliseconds = result["milliseconds"]
         assert isinstance(milliseconds, dict)
@@ -233,7 +237,7 @@ def show(results: dict[str, dict[str, object]], facts: dict[str, str | int | flo
 def main() -> None:
     """Run the cases that were asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--case", action="append", choices=CASES, help="a case (default: all)")
+    parser.add_argument("--case", action="append", choices=[*CASES, *conv_step.CASES], help="a case (default: all)")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads(), help="threads of the wall time")
     parser.add_argument("--quick", action="store_true", help="few repetitions")
     parser.add_argument("--out", type=Path, default=Path("results/train_step.json"))
@@ -246,8 +250,11 @@ def main() -> None:
     cpu.set_threads(1)
     facts = machine.describe() | {"simd": cpu.simd()}
     results = {}
-    for name in arguments.case or CASES:
-        results[name] = run_case(name, CASES[name], arguments.threads, arguments.quick)
+    for name in arguments.case or [*CASES, *conv_step.CASES]:
+        if name in conv_step.CASES:
+            results[name] = conv_step.run_case(conv_step.CASES[name], arguments.threads, arguments.quick)
+        else:
+            results[name] = run_case(name, CASES[name], arguments.threads, arguments.quick)
         print(f"measured {name}", file=sys.stderr)
     show(results, facts)
     arguments.out.parent.mkdir(parents=True, exist_ok=True)
