@@ -178,15 +178,15 @@ def _command(*words: str | Path, cwd: Path) -> str:
 
 
 @pytest.fixture(scope="session")
-def compile_c(tool: Callable[..., str]) -> Callable[[Circuit, Path], Callable[..., Answers]]:
+def compile_c(tool: Callable[..., str]) -> Callable[..., Callable[..., Answers]]:
     """Compiles an exported circuit; what it returns gives the answers to samples, all at once or one by one."""
 
-    def build(circuit: Circuit, folder: Path) -> Callable[..., Answers]:
+    def build(circuit: Circuit, folder: Path, optimize: str = "-O1") -> Callable[..., Answers]:
         gcc = tool("gcc", "cc")
         for file, text in export.c(circuit, "net").items():
             (folder / file).write_text(text)
         strict = ("-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic")
-        _command(gcc, *strict, "-O1", "-shared", "-fPIC", "-o", "net.so", "net.c", cwd=folder)
+        _command(gcc, *strict, optimize, "-shared", "-fPIC", "-o", "net.so", "net.c", cwd=folder)
         library = ctypes.CDLL(str(folder / "net.so"))
         size = re.search(r"#define NET_SCRATCH (\d+)", (folder / "net.h").read_text())
         assert size is not None
