@@ -94,8 +94,8 @@ def draw(results: Results) -> Figure:
             for label, part, what in parts
         }
         style.bars(axes, INITS, values)
-        axes.set(ylabel="accuracy [%]", title=f"D = {depth}")
-    panels[-1].legend(fontsize=7, loc="lower center")
+        axes.set(ylabel="accuracy [%]")
+        style.legend_above(axes, f"D = {depth}")
     return figure
 
 

@@ -48,8 +48,7 @@ def convolution(scale: str, depth: int, seed: int, parametrization: str = "iwp",
         parametrization=parametrization,
         weight_decay=decay,
         accumulate=pieces,
-        **({"wide_head": True} if scale == "paper" else {}),
-        **changes,
+        **{"wide_head": scale == "paper", **changes},
     )
     return Training(config)
 
@@ -161,8 +160,8 @@ def draw(results: Results) -> Figure:
         )
     }
     style.bars(bar, ["OP", "IWP"], values)
-    bar.set(ylabel="accuracy [%]", title=f"D = {BARS}")
-    bar.legend(fontsize=7, loc="lower center")
+    bar.set(ylabel="accuracy [%]")
+    style.legend_above(bar, f"D = {BARS}")
     return figure
 
 

@@ -140,7 +140,7 @@ def draw(results: Results) -> Figure:
     if names:
         style.bars(accuracy, names, values)
         accuracy.tick_params(axis="x", labelrotation=60, labelsize=6)
-        accuracy.legend(fontsize=6)
+        style.legend_above(accuracy)
     accuracy.set(ylabel="accuracy [%]")
     gradient.set_yscale("log")
     for index, (cell, result) in enumerate(results.found(GradientNorms)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -29,7 +30,7 @@ def run(
     """Run cells on a Ray cluster, ``threads`` cores each; those that failed.
 
     The results come back here and are kept here. What an unfinished cell saves stays on the worker, under the
-    same path as here: on a shared file system any worker goes on with it.
+    same path as here: on a shared file system any worker goes on with it, elsewhere the next one begins again.
 
     Args:
         cells: What to run.
@@ -104,6 +105,7 @@ def _cluster(address: str) -> Iterator[ModuleType]:
         import ray
     except ModuleNotFoundError:
         raise ValueError("--ray needs Ray, which is not installed: pip install 'gatelight[ray]'") from None
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # reports to its makers only if asked to
     if address == "local":
         ray.init(include_dashboard=False, log_to_driver=False)
     else:

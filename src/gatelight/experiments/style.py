@@ -108,3 +108,8 @@ def heat(figure: Figure, axes: Axes, histograms: Sequence[Sequence[float]], titl
     axes.set(xlabel="layer", ylabel="gate output", title=title)
     if bar:
         figure.colorbar(picture, ax=axes, label="share of outputs")
+
+
+def legend_above(axes: Axes, title: str = "") -> None:
+    """A legend over the axes, where it hides no bar."""
+    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, fontsize=7, title=title, frameon=False)

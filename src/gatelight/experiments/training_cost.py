@@ -185,7 +185,8 @@ def draw(results: Results) -> Figure:
     for _, result in results.found(Cost, lambda c: c.networks == ESTIMATORS):
         passes = {w: [_milliseconds(result["times"][e][w]) for e in ESTIMATORS] for w in ("forward", "backward")}
         style.bars(estimators, ESTIMATORS, passes)
-        estimators.legend()
+        style.legend_above(estimators)
+        estimators.tick_params(axis="x", labelsize=7)
     estimators.set(ylabel="pass [ms]")
     return figure
 
