@@ -21,8 +21,8 @@ from gatelight.experiments.training import Training, words
 
 #: Temperature of the CIFAR-10 network at each scale, dense; the digits stand in at ``smoke``, which has no wide head.
 TEMPERATURES = {"smoke": 10.0, "cpu": 100 * math.sqrt(12_000 / 128_000), "paper": 100.0}
-#: The same for the convolutional networks S and M.
-CONVOLUTIONAL_TEMPERATURES = {"smoke": 20.0, "cpu": 20.0, "paper": 40.0}
+#: The same for the convolutional networks.
+CONVOLUTIONAL_TEMPERATURES = {"smoke": 5.0, "cpu": 10.0, "paper": 40.0}
 #: Wide head, and how often the temperature is divided by sqrt(10).
 VARIANTS = {"tau": (False, 0), "tau/√10": (False, 1), "tau/10": (False, 2), "10x wider, tau": (True, 0)}
 PLAIN, ROOT, TENTH, WIDE = VARIANTS
@@ -37,14 +37,17 @@ def _changes(scale: str, name: str, temperature: float) -> dict[str, Any]:
     }
 
 
+def _names(scale: str) -> list[str]:
+    return [name for name in VARIANTS if scale != "smoke" or name != WIDE]
+
+
 def cells(scale: str) -> list[Cell]:
     """Each head of the dense network of depth 1."""
     width = {"cpu": {"width": 12_000}}.get(scale, {})
-    names = [name for name in VARIANTS if scale != "smoke" or name != WIDE]
     return [
         dense(scale, 1, seed, **_changes(scale, name, TEMPERATURES[scale]), **width)
         for seed in seeds(scale)
-        for name in names
+        for name in _names(scale)
     ]
 
 
@@ -55,9 +58,9 @@ def convolutional_cells(scale: str) -> list[Cell]:
             scale,
             1,
             0,
-            **{**_changes(scale, name, CONVOLUTIONAL_TEMPERATURES[scale]), "dataset": "cifar100"},
+            **_changes(scale, name, CONVOLUTIONAL_TEMPERATURES[scale]),
         )
-        for name in VARIANTS
+        for name in _names(scale)
     ]
 
 

@@ -48,7 +48,7 @@ def convolution(scale: str, depth: int, seed: int, parametrization: str = "iwp",
         parametrization=parametrization,
         weight_decay=decay,
         accumulate=pieces,
-        **{"wide_head": scale == "paper", **changes},
+        **changes,
     )
     return Training(config)
 

@@ -50,7 +50,7 @@ class GateOutputs:
     def seconds(self) -> float:
         """About how long it takes on two cores."""
         c = self.config
-        return 0.5 + (1 + self.steps[-1]) * (c.batch or 0) * (c.width or 128_000) * (c.layers or DEPTH) * 1.5e-9
+        return 0.5 + (1 + self.steps[-1]) * (c.batch or 0) * (c.width or 0) * (c.layers or 0) * 1.5e-9
 
     def run(self, context: Context) -> dict[str, Any]:
         """For each step and layer the shares of outputs in equal parts of [0, 1]."""
@@ -151,7 +151,7 @@ def draw(results: Results) -> Figure:
 def settings(scale: str) -> str:
     """The network in words."""
     c = network(scale)
-    width = 200 if scale == "smoke" else c.width or 128_000
+    width = 200 if scale == "smoke" else c.width
     return f"IWP, {DEPTH} layers of {width:,} gates, {c.batch} test images of {c.dataset}, lr {c.lr}, one seed"
 
 

@@ -53,7 +53,7 @@ class GradientNorms:
     def seconds(self) -> float:
         """About how long it takes on two cores."""
         c = self.config
-        return 0.2 + (1 + self.steps[-1]) * (c.batch or 0) * (c.width or 128_000) * (c.layers or DEPTH) * 1.5e-9
+        return 0.2 + (1 + self.steps[-1]) * (c.batch or 0) * (c.width or 0) * (c.layers or 0) * 1.5e-9
 
     def run(self, context: Context) -> dict[str, Any]:
         """The norms of each layer, first to last; null for a layer without parameters."""
@@ -70,7 +70,7 @@ class GradientNorms:
 def network(scale: str, **changes: Any) -> TrainConfig:
     """The 40-layer network of a scale."""
     sizes: dict[str, dict[str, Any]] = {
-        "smoke": {"width": 600, "batch": 20, "size": "S"},
+        "smoke": {"width": 600, "batch": 20},
         "cpu": {"dataset": "cifar100", "width": 12_000},
         "paper": {},
     }
@@ -213,7 +213,7 @@ def settings(scale: str) -> str:
     """The network in words."""
     c = network(scale)
     seeds = 1 if scale == "smoke" else 3
-    return f"{DEPTH} layers of {c.width or 128_000:,} gates, one batch of {c.batch} of {c.dataset}, {seeds} seed(s)"
+    return f"{DEPTH} layers of {c.width:,} gates, one batch of {c.batch} of {c.dataset}, {seeds} seed(s)"
 
 
 EXPERIMENT = Experiment(
