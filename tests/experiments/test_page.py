@@ -22,5 +22,5 @@ def test_every_claim_is_on_the_page_whether_run_or_not(tmp_path: Path) -> None:
     claims = [claim for experiment in EXPERIMENTS.values() for claim in experiment.claims]
     assert text.count("**not run yet**") == len(claims)
     assert all(claim.text in text for claim in claims)
-    assert f"Of {len(claims)} claims: {len(claims)} not run yet." in text
+    assert f"{len(claims)} claims: holds 0, holds in part 0, does not hold here 0, not run yet {len(claims)}." in text
     assert "![" not in text

@@ -145,5 +145,5 @@ def test_failed_cells_make_the_command_fail(
     assert main(["reproduce", "resolution-convolutional", "--scale", "smoke", "--out", str(folder)]) == 1
     out = capsys.readouterr().out
     assert "FAILED: ValueError: this gatelight has no network 'cdlgn'" in out
-    assert "[1/4] digits CNN" in out
-    assert "2 of 4 cells failed" in out
+    assert "[1/6] digits CNN" in out
+    assert "4 of 6 cells failed" in out

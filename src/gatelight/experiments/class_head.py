@@ -22,7 +22,7 @@ from gatelight.experiments.training import Training, words
 #: Temperature of the CIFAR-10 network at each scale, dense; the digits stand in at ``smoke``, which has no wide head.
 TEMPERATURES = {"smoke": 10.0, "cpu": 100 * math.sqrt(12_000 / 128_000), "paper": 100.0}
 #: The same for the convolutional networks.
-CONVOLUTIONAL_TEMPERATURES = {"smoke": 5.0, "cpu": 10.0, "paper": 40.0}
+CONVOLUTIONAL_TEMPERATURES = {"smoke": 5.0, "cpu": 14.14, "paper": 40.0}
 #: Wide head, and how often the temperature is divided by sqrt(10).
 VARIANTS = {"tau": (False, 0), "tau/√10": (False, 1), "tau/10": (False, 2), "10x wider, tau": (True, 0)}
 PLAIN, ROOT, TENTH, WIDE = VARIANTS
@@ -52,14 +52,15 @@ def cells(scale: str) -> list[Cell]:
 
 
 def convolutional_cells(scale: str) -> list[Cell]:
-    """Each head of the convolutional network of depth 1, one seed."""
+    """Each head of the convolutional network of depth 1."""
     return [
         convolution(
             scale,
             1,
-            0,
+            seed,
             **_changes(scale, name, CONVOLUTIONAL_TEMPERATURES[scale]),
         )
+        for seed in seeds(scale)
         for name in _names(scale)
     ]
 
@@ -129,7 +130,7 @@ CONVOLUTIONAL_EXPERIMENT = Experiment(
     name="class-head-convolutional",
     title="Head width and temperature for 100 classes, convolutional network",
     figures="fig:cifar-100-width-temp-increase-clgn",
-    settings=lambda scale: words(_trainings(Results(convolutional_cells(scale), []))[0].config, 1),
+    settings=lambda scale: words(_trainings(Results(convolutional_cells(scale), []))[0].config, len(seeds(scale))),
     cells=convolutional_cells,
     claims=_CLAIMS,
     draw=draw,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar
 
 import torch
@@ -131,7 +132,7 @@ def _accuracy(model: nn.Module, encoder: Thermometer, split: Split, device: str)
     return hits / len(split)
 
 
-def _save(path: Any, model: nn.Module, optimizer: torch.optim.Adam, step: int) -> None:
+def _save(path: Path, model: nn.Module, optimizer: torch.optim.Adam, step: int) -> None:
     tensors: dict[str, Tensor] = {f"model.{name}": value for name, value in model.state_dict().items()}
     for name, parameter in model.named_parameters():
         for moment in ("exp_avg", "exp_avg_sq"):
@@ -139,7 +140,7 @@ def _save(path: Any, model: nn.Module, optimizer: torch.optim.Adam, step: int) -
     checkpoint.save(path, tensors, {"step": step})
 
 
-def _load(path: Any, model: nn.Module, optimizer: torch.optim.Adam) -> int:
+def _load(path: Path, model: nn.Module, optimizer: torch.optim.Adam) -> int:
     saved = checkpoint.load(path)
     checkpoint.restore(model, saved, path)
     step = int(saved.header["step"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -20,8 +21,11 @@ published ones (`--scale paper`: CIFAR-100, 128 000 gates wide, 250 000 steps), 
 still hold there.
 How each vague word was read is written beside the verdict; a claim that does not hold stays on this page.
 
-This page is generated from the data in `{folder}`: `gatelight reproduce --page {page}{out}`. One experiment is run
-again with `gatelight reproduce NAME{out}`; `gatelight reproduce` alone lists them.
+    gatelight reproduce                     lists the experiments
+    gatelight reproduce NAME{out}
+    gatelight reproduce --page {page}{out}
+
+The last line makes this page from the data in `{folder}`.
 
 """
 
@@ -43,12 +47,12 @@ def render(experiments: Iterable[Experiment], store: Store, page: Path, scale: s
         count.update(verdicts)
     out = "" if store.folder == Path("reproduction") else f" --out {store.folder.as_posix()}"
     head = _HEAD.format(scale=scale, folder=store.folder.as_posix(), page=page.as_posix(), out=out)
-    total = ", ".join(f"{count[v]} {v}" for v in (HOLDS, IN_PART, FAILS, NOT_RUN) if count[v])
-    return f"{head}Of {sum(count.values())} claims: {total}.\n" + "".join(sections)
+    total = ", ".join(f"{v} {count[v]}" for v in (HOLDS, IN_PART, FAILS, NOT_RUN))
+    return _typeset(f"{head}{sum(count.values())} claims: {total}.\n" + "".join(sections))
 
 
 def _section(experiment: Experiment, store: Store, page: Path, scale: str) -> tuple[str, list[str]]:
-    results = store.results(experiment, scale)
+    results = store.published(experiment, scale)
     judged = [(claim, claim.judged(results)) for claim in experiment.claims]
     finished, wanted = len(results.finished), len({key(cell) for cell in results.wanted})
     lines = [f"\n## {experiment.title}\n", f"`{experiment.name}`: {experiment.figures}.\n"]
@@ -64,6 +68,11 @@ def _section(experiment: Experiment, store: Store, page: Path, scale: str) -> tu
         link = Path(os.path.relpath(picture, page.parent)).as_posix()
         lines.append(f"\n![{experiment.title}]({link})")
     return "\n".join(lines) + "\n", [judgement.verdict for _, judgement in judged]
+
+
+def _typeset(text: str) -> str:
+    """Thin out numbers as the other pages do: 12,000 is 12 000 and 5% is 5 %."""
+    return re.sub(r"(?<=\d)%", " %", re.sub(r"(?<=\d),(?=\d{3}\b)", " ", text))
 
 
 def _row(text: str, paper: str, judgement: Judgement) -> str:

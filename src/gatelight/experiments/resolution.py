@@ -42,9 +42,12 @@ def cells(scale: str) -> list[Cell]:
 
 
 def convolutional_cells(scale: str) -> list[Cell]:
-    """The CNN and the convolutional logic network at each resolution, one seed."""
+    """The CNN and the convolutional logic network at each resolution."""
     chosen = (3, 15) if scale == "smoke" else THRESHOLDS
-    return [*(_neural(scale, t, 0) for t in chosen), *(convolution(scale, 1, 0, thresholds=t) for t in chosen)]
+    return [
+        *(_neural(scale, t, 0) for t in chosen),
+        *(convolution(scale, 1, seed, thresholds=t) for seed in seeds(scale) for t in chosen),
+    ]
 
 
 def _by_threshold(found: Sequence[tuple[Any, dict[str, Any]]], part: str, what: str) -> dict[int, list[float]]:
@@ -118,11 +121,17 @@ _CLAIMS = (
 def settings(scale: str) -> str:
     """The networks in words."""
     width = {"cpu": {"width": 12_000}}.get(scale, {})
+    return f"dense network: {words(dense(scale, 1, 0, **width).config, len(seeds(scale)))}; {_neural_words(scale)}"
+
+
+def convolutional_settings(scale: str) -> str:
+    """The networks in words."""
+    return f"logic network: {words(convolutional(scale), len(seeds(scale)))}; {_neural_words(scale)}"
+
+
+def _neural_words(scale: str) -> str:
     cnn = _neural(scale, 3, 0)
-    return (
-        f"dense network: {words(dense(scale, 1, 0, **width).config, len(seeds(scale)))}; CNN: {cnn.channels} channels, "
-        f"{cnn.steps:,} steps of {cnn.batch} samples, lr {cnn.lr}, one seed"
-    )
+    return f"CNN: {cnn.channels} channels, {cnn.steps:,} steps of {cnn.batch} samples, lr {cnn.lr}, one seed"
 
 
 EXPERIMENT = Experiment(
@@ -139,7 +148,7 @@ CONVOLUTIONAL_EXPERIMENT = Experiment(
     name="resolution-convolutional",
     title="Thermometer resolution, convolutional network and CNN",
     figures="fig:cnn-vs-clgn",
-    settings=lambda scale: words(convolutional(scale), 1),
+    settings=convolutional_settings,
     cells=convolutional_cells,
     claims=_CLAIMS,
     draw=draw,

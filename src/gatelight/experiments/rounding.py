@@ -170,13 +170,14 @@ def draw(results: Results) -> Figure:
         example.set_title("0.4 A + 0.3 B + 0.3 OR: OP rounds to A, IWP to OR", fontsize=8)
     example.set(xlabel="p of the Minkowski norm", ylabel="distance from the soft table")
     example.legend()
-    for index, (cell, result) in enumerate(results.found(Roundings, lambda c: c.arity == 2 and c.deviation <= 4)):
-        label = f"{cell.parametrization.upper()}, $\\sigma$ = {cell.deviation:g}"
-        values = [[100 * s] for s in result["not_nearest"]]
-        style.points(shares, range(len(NORMS)), values, label, index)
-    shares.set_xticks(range(len(NORMS)), names)
-    shares.set(xlabel="p of the Minkowski norm", ylabel="gates not rounded to a nearest function [%]")
-    shares.legend(fontsize=6)
+    for index, kind in enumerate(("op", "iwp")):
+        found = [item for item in results.found(Roundings, lambda c: c.arity == 2) if item[0].parametrization == kind]
+        if found:
+            wrong = [[100 * result["not_nearest"][NORMS.index(2.0)]] for _, result in found]
+            style.points(shares, [cell.deviation for cell, _ in found], wrong, kind.upper(), index)
+    shares.set(xlabel="standard deviation of the parameters", ylabel="not rounded to a nearest function [%]")
+    shares.set_title("random gates, 2-norm", fontsize=8)
+    shares.legend()
     return figure
 
 

@@ -73,19 +73,19 @@ class Store:
         """The file with all results of an experiment."""
         return self.folder / f"{experiment.name}-{scale}.json"
 
-    def results(self, experiment: Experiment, scale: str) -> Results:
-        """What is finished, from the cells' files and from the experiment's."""
+    def published(self, experiment: Experiment, scale: str) -> Results:
+        """What the experiment's own file holds."""
         wanted = experiment.cells(scale)
         path = self.data_file(experiment, scale)
         together: dict[str, Any] = _read(path)["cells"] if path.exists() else {}
-        finished = []
-        for cell in wanted:
-            result = self.load(cell)
-            if result is None and key(cell) in together:
-                result = together[key(cell)]["result"]
-            if result is not None:
-                finished.append((cell, result))
-        return Results(wanted, finished)
+        return Results(wanted, [(cell, together[key(cell)]["result"]) for cell in wanted if key(cell) in together])
+
+    def results(self, experiment: Experiment, scale: str) -> Results:
+        """What is finished, from the experiment's file and from those of its cells."""
+        published = self.published(experiment, scale)
+        known = {key(cell): result for cell, result in published.finished}
+        found = [(cell, known.get(key(cell)) or self.load(cell)) for cell in published.wanted]
+        return Results(published.wanted, [(cell, result) for cell, result in found if result is not None])
 
     def write(self, experiment: Experiment, scale: str) -> list[Path]:
         """Draw what is finished and put all results beside the figure; nothing if nothing is."""

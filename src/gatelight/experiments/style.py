@@ -61,7 +61,7 @@ def points(
     axes.errorbar(
         x,
         [statistics.fmean(g) for g in groups],
-        yerr=[spread(g) for g in groups],
+        yerr=_errors(groups),
         label=label,
         marker=MARKS[index % len(MARKS)],
         linestyle=DASHES[index % len(DASHES)],
@@ -82,7 +82,7 @@ def bars(axes: Axes, names: Sequence[str], series: Mapping[str, Sequence[Sequenc
             at,
             [statistics.fmean(g) if g else 0.0 for g in groups],
             width,
-            yerr=[spread(g) for g in groups],
+            yerr=_errors(groups),
             capsize=2,
             label=label,
             color=COLOURS[index % len(COLOURS)],
@@ -108,6 +108,10 @@ def heat(figure: Figure, axes: Axes, histograms: Sequence[Sequence[float]], titl
     axes.set(xlabel="layer", ylabel="gate output", title=title)
     if bar:
         figure.colorbar(picture, ax=axes, label="share of outputs")
+
+
+def _errors(groups: Sequence[Sequence[float]]) -> list[float] | None:
+    return [spread(g) for g in groups] if any(len(g) > 1 for g in groups) else None
 
 
 def legend_above(axes: Axes, title: str = "") -> None:

@@ -138,8 +138,7 @@ def _small_batch(results: Results) -> Judgement:
     return Judgement(
         f"forward {forward:.2f}x, backward {backward:.2f}x faster at batch 1",
         verdict(forward > 1.05, backward > 1.3),
-        f"our kernels on {result['device']}, {result['threads']} thread(s), work on tiles of 16 samples; median of the "
-        "ratios over the batches",
+        f"kernels for tiles of 16 samples on {result['device']}, threads: {result['threads']}; medians over batches",
     )
 
 
