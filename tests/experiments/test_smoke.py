@@ -6,9 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from gatelight import models
 from gatelight.cli import main
+from gatelight.data.digits import load_digits
 from gatelight.experiments.and_or import INITS
 from gatelight.experiments.catalog import EXPERIMENTS
 from gatelight.experiments.cnn import NeuralNetwork
@@ -19,6 +21,7 @@ from gatelight.experiments.regularizers import PLAIN, name_of
 from gatelight.experiments.runner import Store
 from gatelight.experiments.training import Training
 from gatelight.experiments.training_cost import Cost
+from gatelight.nn import Thermometer
 
 Smoke = Callable[[str], Results]
 
@@ -64,6 +67,9 @@ def test_gate_outputs_go_where_the_paper_says(smoke: Smoke) -> None:
     found = smoke("gate-outputs").all(GateOutputs)
     rows = {cell.config.init: result["histograms"] for cell, result in found}
     np.testing.assert_allclose(np.sum(rows["residual"], axis=-1), 1.0, atol=1e-3)
+    images = torch.from_numpy(load_digits().test.x[:20])
+    ones = float(Thermometer.even(7)(images).mean())
+    assert at_one(rows["residual"][0][0]) == pytest.approx(ones, abs=0.06)
     last = {init: histograms[0][-1] for init, histograms in rows.items()}
     assert at_zero(last["and"]) > 0.9
     assert at_one(last["or"]) > 0.9

@@ -35,13 +35,19 @@ def test_an_interrupted_cell_goes_on_to_the_same_result(
     assert not store.run_folder(cell).exists()
 
 
-def test_a_resumed_training_does_not_begin_again(tmp_path: Path, stop_after: Any) -> None:
+@pytest.mark.parametrize(
+    ("cell", "calls", "shares"), [(TINY, 13, [5, 10, 15, 20]), (LOOK, 5, [1, 2, 3]), (CNN, 8, [5, 8, 10])]
+)
+def test_a_resumed_cell_does_not_begin_again(
+    cell: Any, calls: int, shares: list[int], tmp_path: Path, stop_after: Any
+) -> None:
     told: list[float] = []
-    context = Context(_made(tmp_path / "run"), stop=stop_after(13), advanced=lambda share, _text: told.append(share))
+    context = Context(_made(tmp_path / "run"), stop=stop_after(calls), advanced=lambda share, _: told.append(share))
     with pytest.raises(StoppedError):
-        TINY.run(context)
-    TINY.run(dataclasses.replace(context, stop=lambda: False))
-    assert told == [0.25, 0.5, 0.75, 1.0]
+        cell.run(context)
+    cell.run(dataclasses.replace(context, stop=lambda: False))
+    whole = {TINY: 20, LOOK: 3, CNN: 12}[cell]
+    assert told == [share / whole for share in shares]
 
 
 def test_a_training_tells_its_curve_and_accuracies(tmp_path: Path) -> None:

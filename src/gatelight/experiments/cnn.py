@@ -59,7 +59,7 @@ class NeuralNetwork:
         return (self.steps + 60) * self.batch * places * self.channels * 6e-8 * (1 + self.thresholds / 60)
 
     def run(self, context: Context) -> dict[str, Any]:
-        """Train, going on from the last checkpoint; accuracies on training and test set after the last step."""
+        """Train, going on from the last checkpoint; accuracy and loss on training and test set after the last step."""
         threads = torch.get_num_threads()
         torch.set_num_threads(max(threads, cpu.get_threads() if cpu.is_available() else 1))
         try:
@@ -97,8 +97,8 @@ class NeuralNetwork:
         seen = Split(fit.x[:5_000], fit.y[:5_000])
         return {
             "parameters": sum(p.numel() for p in model.parameters()),
-            "train": {"soft_accuracy": _accuracy(model, encoder, seen, context.device)},
-            "last": {"soft_accuracy": _accuracy(model, encoder, data.test, context.device)},
+            "train": _measure(model, encoder, seen, context.device),
+            "last": _measure(model, encoder, data.test, context.device),
         }
 
 
@@ -123,13 +123,16 @@ def build(inputs: int, channels: int, classes: int) -> nn.Sequential:
 
 
 @torch.no_grad()
-def _accuracy(model: nn.Module, encoder: Thermometer, split: Split, device: str) -> float:
-    hits = 0
+def _measure(model: nn.Module, encoder: Thermometer, split: Split, device: str) -> dict[str, float]:
+    """Share of right answers and mean cross-entropy."""
+    hits, loss = 0, 0.0
     for first in range(0, len(split), 250):
         x = torch.from_numpy(split.x[first : first + 250]).to(device)
         y = torch.from_numpy(split.y[first : first + 250]).to(device)
-        hits += int((model(encoder(x)).argmax(1) == y).sum())
-    return hits / len(split)
+        scores = model(encoder(x))
+        hits += int((scores.argmax(1) == y).sum())
+        loss += float(cross_entropy(scores, y, reduction="sum"))
+    return {"soft_accuracy": hits / len(split), "loss": loss / len(split)}
 
 
 def _save(path: Path, model: nn.Module, optimizer: torch.optim.Adam, step: int) -> None:
