@@ -1,8 +1,8 @@
 import importlib
 import importlib.util
 import json
-import os
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -27,14 +27,21 @@ WRONG = Training(convolutional("smoke", model="none"))
 def cluster() -> Iterator[str]:
     if importlib.util.find_spec("ray") is None:
         pytest.skip("Ray is not installed: pip install 'gatelight[ray]'")
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    cluster_utils: Any = importlib.import_module("ray.cluster_utils")
-    made = cluster_utils.Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
-    made.add_node(num_cpus=1)
-    try:
-        yield made.address
-    finally:
-        made.shutdown()
+    # Not in pytest's folder: the names of Ray's sockets would be too long there.
+    with (
+        tempfile.TemporaryDirectory(prefix="ray", ignore_cleanup_errors=True) as folder,
+        pytest.MonkeyPatch.context() as m,
+    ):
+        m.setenv("RAY_TMPDIR", folder)
+        m.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        cluster_utils: Any = importlib.import_module("ray.cluster_utils")
+        head = {"num_cpus": 1, "include_dashboard": False}
+        made = cluster_utils.Cluster(initialize_head=True, head_node_args=head)
+        made.add_node(num_cpus=1)
+        try:
+            yield made.address
+        finally:
+            made.shutdown()
 
 
 def test_two_workers_give_what_one_process_gives(cluster: str, tmp_path: Path, recorder: Any) -> None:

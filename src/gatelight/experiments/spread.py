@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -107,9 +108,9 @@ def _cluster(address: str) -> Iterator[ModuleType]:
         raise ValueError("--ray needs Ray, which is not installed: pip install 'gatelight[ray]'") from None
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # reports to its makers only if asked to
     if address == "local":
-        ray.init(include_dashboard=False, log_to_driver=False)
+        ray.init(include_dashboard=False, log_to_driver=False, logging_level=logging.WARNING)
     else:
-        ray.init(address=address, log_to_driver=False)
+        ray.init(address=address, log_to_driver=False, logging_level=logging.WARNING)
     try:
         yield ray
     finally:
