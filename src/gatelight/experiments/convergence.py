@@ -72,8 +72,7 @@ def _ratio(results: Results) -> Judgement:
     return Judgement(
         f"{style.mean_spread(reached, digits=1)}x (seeds: {text})",
         held,
-        f"on validation; OP is best after {fmean(ends):,.0f} of {length:,} steps in the mean, where the paper trains for "
-        "250 000",
+        f"on validation; OP is best after {fmean(ends):,.0f} of {length:,} steps in the mean; the paper's runs have 250 000",
     )
 
 
@@ -87,7 +86,7 @@ def draw(results: Results) -> Figure:
             style.line(axes, found[0][1]["curve"]["step"], rows, p.upper(), index)
             if p == "op":
                 best = fmean(row[-1] for row in rows)
-                axes.axhline(best, color=plots.COLOURS[1], linewidth=0.8, label="OP's best")
+                axes.axhline(best, color="black", linewidth=0.8, linestyle=":", label="OP's best")
     axes.set(xlabel="step", ylabel="best discretised accuracy so far [%]")
     axes.legend(loc="lower right")
     return figure
