@@ -72,7 +72,7 @@ def _ratio(results: Results) -> Judgement:
     return Judgement(
         f"{style.mean_spread(reached, digits=1)}x (seeds: {text})",
         held,
-        f"on validation; OP is best after {fmean(ends):,.0f} of {length:,} steps in the mean; the paper's runs have 250 000",
+        f"on validation; OP is best after {fmean(ends):,.0f} of {length:,} steps (mean); the paper trains for 250 000",
     )
 
 
