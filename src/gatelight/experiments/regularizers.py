@@ -35,14 +35,13 @@ def _fixed(init: str = "gaussian") -> dict[str, Any]:
 
 def cells(scale: str) -> list[Cell]:
     """Each regulariser for each seed, and gradient norms with residual connections and with residual init."""
-    width = {"cpu": {"width": 4_000}}.get(scale, {})
     made: list[Cell] = []
     values = ("uniform", "bernoulli") if scale == "smoke" else INTERVENTIONS
     for seed in seeds(scale):
         shallow: list[dict[str, Any]] = [{}, *({"dropout": p} for p in DROPOUT)]
         shallow += [{"intervention": INTERVENTION, "intervention_value": value} for value in values]
-        made += [dense(scale, 1, seed, **width, **changes) for changes in shallow]
-        made += [dense(scale, DEEP, seed, **width, **changes) for changes in ({}, _fixed())]
+        made += [dense(scale, 1, seed, **changes) for changes in shallow]
+        made += [dense(scale, DEEP, seed, **changes) for changes in ({}, _fixed())]
     made += [GradientNorms(network(scale, **changes), (0,)) for changes in ({}, _fixed(), {"init": "gaussian"})]
     return made
 
@@ -154,9 +153,8 @@ def draw(results: Results) -> Figure:
 
 def settings(scale: str) -> str:
     """The networks in words."""
-    width = {"cpu": {"width": 4_000}}.get(scale, {})
     return (
-        f"IWP; {words(dense(scale, 1, 0, **width).config, len(seeds(scale)))}; D = 1, residual connections D = {DEEP}; "
+        f"IWP; {words(dense(scale, 1, 0).config, len(seeds(scale)))}; D = 1, residual connections D = {DEEP}; "
         "gradient norms over 40 layers"
     )
 
