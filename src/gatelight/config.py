@@ -6,6 +6,7 @@ The command's options are made from the fields, and a run's folder holds them re
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import types
 import typing
@@ -98,6 +99,7 @@ class TrainConfig:
         return json.dumps(dataclasses.asdict(self), indent=2) + "\n"
 
 
+@functools.cache
 def _types(name: str) -> tuple[type, ...]:
     """The types a field may have."""
     hint = typing.get_type_hints(TrainConfig)[name]

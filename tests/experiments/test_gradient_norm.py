@@ -1,27 +1,40 @@
-import json
-import os
-from pathlib import Path
+from collections.abc import Callable
 
-import pytest
+from gatelight.experiments.experiment import Results
+from gatelight.experiments.gradient_norm import DEPTH, MULTIPLE, SINGLE, GradientNorms
 
-from gatelight.experiments import gradient_norm
-
-
-def test_smoke_shows_the_papers_order(tmp_path: Path) -> None:
-    result = gradient_norm.run("smoke")
-    first = {name: norms[0] for name, norms in result.norms.items()}
-    assert (
-        first["op gaussian"] < 1e-3 * first["iwp gaussian"] < 1e-3 * first["op residual"] < 1e-3 * first["iwp residual"]
-    )
-    paths = gradient_norm.write(result, tmp_path)
-    assert {p.suffix for p in paths} == {".png", ".svg", ".json"}
-    assert json.loads((tmp_path / "gradient-norm.json").read_text())["norms"] == result.norms
+Smoke = Callable[[str], Results]
 
 
-@pytest.mark.skipif("GATELIGHT_DATA" not in os.environ, reason="needs MNIST in the folder GATELIGHT_DATA")
-def test_forty_layers_of_mnist_show_the_papers_picture() -> None:
-    first = {name: norms[0] for name, norms in gradient_norm.run("cpu").norms.items()}
-    assert first["op gaussian"] < 1e-25
-    assert 1e-20 < first["iwp gaussian"] < 1e-12
-    assert first["iwp residual"] > 1e-7
-    assert first["iwp residual"] > 5 * first["op residual"]
+def _first(results: Results, init: str, parametrization: str = "iwp", estimator: str = "sin") -> float:
+    norms = results.one(
+        GradientNorms,
+        lambda c: (c.config.init, c.config.parametrization, c.config.estimator) == (init, parametrization, estimator),
+    )["norms"]
+    assert {len(row) for row in norms} == {DEPTH}
+    return float(norms[0][0])
+
+
+def test_gaussian_gradients_vanish_as_in_the_paper(smoke: Smoke) -> None:
+    results = smoke("gradient-norm")
+    assert 0 < _first(results, "gaussian", "op") < 1e-25
+    assert 1e-20 < _first(results, "gaussian") < 1e-12
+
+
+def test_residual_gradients_do_not(smoke: Smoke) -> None:
+    results = smoke("gradient-norm")
+    op, iwp = _first(results, "residual", "op"), _first(results, "residual")
+    assert iwp > 5 * op > 1e-8
+
+
+def test_of_single_functions_residual_alone_is_stable(smoke: Smoke) -> None:
+    results = smoke("gradient-norm")
+    for init in SINGLE:
+        assert _first(results, init) < 1e-25
+    for init in MULTIPLE:
+        assert 1e-12 < _first(results, init) < _first(results, "residual")
+
+
+def test_sigmoid_starts_below_sin(smoke: Smoke) -> None:
+    results = smoke("gradient-norm")
+    assert 0.01 < _first(results, "residual", estimator="sigmoid") / _first(results, "residual") < 1

@@ -3,38 +3,199 @@
 from __future__ import annotations
 
 import argparse
+import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from gatelight.commands.train import choose_device, set_threads, stop_on_signal
+
+if TYPE_CHECKING:
+    from gatelight.experiments.cell import Cell
+    from gatelight.experiments.experiment import Experiment
+    from gatelight.experiments.runner import Machine, Store
 
 _EXAMPLES = """\
-experiments:
-  gradient-norm   mean |dLoss/dtheta| over 40 layers right after init: OP and IWP, gaussian and residual
-
 examples:
-  gatelight reproduce gradient-norm --data ~/data
-  gatelight reproduce gradient-norm --scale smoke     seconds, on digits
+  gatelight reproduce                                  list the experiments, with about how long they take
+  gatelight reproduce gradient-norm --scale smoke      seconds, on digits
+  gatelight reproduce depth convergence --data ~/data  minutes to an hour each; Ctrl-C and run again to go on
+  gatelight reproduce all --ray local                  spread over the cores with Ray (pip install 'gatelight[ray]')
+  gatelight reproduce --page reproduction.md           claim by claim: the paper, here, and a verdict
 """
 
 
 def add_parsers(commands: Any) -> None:
     """Add this family's parsers."""
-    reproduce = commands.add_parser("reproduce", help="rerun a figure of the paper", epilog=_EXAMPLES)
+    reproduce = commands.add_parser("reproduce", help="rerun figures and claims of the paper", epilog=_EXAMPLES)
     reproduce.set_defaults(run=run_reproduce, parser=reproduce)
-    reproduce.add_argument("name", choices=("gradient-norm",), help="the experiment")
+    reproduce.add_argument("names", nargs="*", metavar="NAME", help="experiments, or 'all' (default: list them)")
     reproduce.add_argument("--scale", choices=("smoke", "cpu", "paper"), default="cpu", help="size (default: cpu)")
-    reproduce.add_argument("--seed", type=int, default=0, help="draws networks and samples (default: 0)")
     reproduce.add_argument("--data", type=Path, metavar="FOLDER", help="folder of the data sets")
-    reproduce.add_argument("--out", type=Path, default=Path("reproduction"), help="folder for figures and data")
+    reproduce.add_argument(
+        "--out", type=Path, default=Path("reproduction"), help="folder for results and figures (default: reproduction)"
+    )
+    reproduce.add_argument(
+        "--ray", metavar="ADDRESS", help="spread the runs over a Ray cluster; 'local' makes one here"
+    )
+    reproduce.add_argument("--threads", type=int, metavar="N", help="CPU threads (default: all cores; with --ray 1)")
+    reproduce.add_argument("--device", default="auto", help="auto, cpu or cuda (default: auto)")
+    reproduce.add_argument("--page", type=Path, metavar="FILE", help="write the page of claims and verdicts")
 
 
 def run_reproduce(args: argparse.Namespace) -> int:
-    """Run one experiment, print its numbers and draw it."""
-    from gatelight.experiments import gradient_norm
+    """Run experiments, judge and draw them; exit code 1 if a cell failed, 130 if stopped."""
+    from gatelight.experiments.catalog import EXPERIMENTS
+    from gatelight.experiments.runner import Machine, Store
+    from gatelight.names import check_name
+
+    names = list(EXPERIMENTS) if args.names == ["all"] else args.names
+    chosen = [EXPERIMENTS[check_name("experiment", name, EXPERIMENTS)] for name in names]
+    store = Store(args.out)
+    if not chosen and args.page is None:
+        _list(list(EXPERIMENTS.values()), args.scale)
+        return 0
+    device = choose_device(args.device)
+    if not args.ray:
+        set_threads(args.threads, device)
+    machine = Machine(args.data.absolute() if args.data else None, device.type)
+    code = 0
+    for experiment in chosen:
+        code = max(code, _run(experiment, args, store, machine))
+        if code == _STOPPED:
+            return code
+    if args.page is not None:
+        _write_page(args, store)
+    return code
+
+
+_STOPPED = 130
+
+
+def _run(experiment: Experiment, args: argparse.Namespace, store: Store, machine: Machine) -> int:
+    """Run what is not finished of one experiment, then draw and judge it."""
+    from gatelight.experiments import runner
+    from gatelight.experiments.cell import StoppedError
+    from gatelight.log import console
+
+    results = store.results(experiment, args.scale)
+    todo = results.unfinished
+    known = f", {len(results.finished)} known" if results.finished else ""
+    console.print(f"{experiment.name} at scale {args.scale}: {len(todo)} cells to run{known}")
+    progress = _Progress(todo)
+    try:
+        with stop_on_signal() as stop:
+            if args.ray:
+                from gatelight.experiments import spread
+
+                threads = args.threads or 1
+                failed = spread.run(todo, store, machine, progress, stop, address=args.ray, threads=threads)
+            else:
+                failed = runner.run(todo, store, machine, progress, stop)
+    except StoppedError:
+        console.print("stopped; everything finished is kept, and the same command goes on")
+        return _STOPPED
+    paths = store.write(experiment, args.scale)
+    _show_claims(experiment, store, args.scale)
+    if paths:
+        console.print("wrote " + ", ".join(map(str, paths)))
+    if failed:
+        console.print(f"{len(failed)} of {len(todo)} cells failed: " + "; ".join(cell.label for cell in failed))
+    return 1 if failed else 0
+
+
+def _show_claims(experiment: Experiment, store: Store, scale: str) -> None:
+    from gatelight.log import console
+
+    results = store.results(experiment, scale)
+    for claim in experiment.claims:
+        judged = claim.judged(results)
+        console.print(f"  {judged.verdict}: {claim.text}", soft_wrap=True)
+        console.print(f"    paper: {claim.paper}; here: {judged.ours or '-'}", soft_wrap=True)
+
+
+def _list(experiments: list[Experiment], scale: str) -> None:
     from gatelight.log import console, table
 
-    result = gradient_norm.run(args.scale, args.seed, args.data)
-    paths = gradient_norm.write(result, args.out)
-    rows = [[name, f"{norms[0]:.1e}", f"{norms[-1]:.1e}"] for name, norms in result.norms.items()]
-    console.print(table(result.title, ["network", "first layer", "last layer"], rows))
-    console.print("wrote " + ", ".join(map(str, paths)))
-    return 0
+    rows = [[e.name, e.title, e.figures.replace("fig:", ""), _duration(e.seconds(scale))] for e in experiments]
+    made = table(
+        f"experiments, with about how long they take at scale {scale} on two cores",
+        ["name", "what", "the paper's figures", "time"],
+        rows,
+    )
+    for column in made.columns[1:3]:
+        column.justify, column.overflow = "left", "fold"
+    console.print(made)
+    console.print("run one with: gatelight reproduce NAME [--scale smoke|cpu|paper]")
+
+
+def _duration(seconds: float) -> str:
+    """A rough time in words."""
+    for unit, size in (("days", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= 1.5 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{max(seconds, 1):.0f} s"
+
+
+def _write_page(args: argparse.Namespace, store: Store) -> None:
+    from gatelight.experiments.catalog import EXPERIMENTS
+    from gatelight.experiments.page import render
+    from gatelight.files import write_text
+    from gatelight.log import console
+
+    args.page.parent.mkdir(parents=True, exist_ok=True)
+    write_text(args.page, render(EXPERIMENTS.values(), store, args.page, args.scale))
+    console.print(f"wrote {args.page}")
+
+
+class _Progress:
+    """Shows which cell runs, how far it is, and the time left, judged by the cells' own estimates."""
+
+    def __init__(self, cells: list[Cell]) -> None:
+        self._count = len(cells)
+        self._left = sum(cell.seconds for cell in cells)
+        self._begun = self._shown = time.monotonic()
+        self._spent = 0.0
+        self._done = 0
+
+    def began(self, cell: Cell) -> None:
+        """Nothing to show yet."""
+
+    def advanced(self, cell: Cell, share: float, text: str) -> None:
+        """Show a long cell's progress now and then."""
+        from gatelight.log import console
+
+        now = time.monotonic()
+        if now - self._shown >= _EVERY:
+            self._shown = now
+            left = self._time_left(self._left - share * cell.seconds, self._spent + share * cell.seconds)
+            console.print(f"  {cell.label}: {text}, {left} left", soft_wrap=True)
+
+    def ended(self, cell: Cell, seconds: float) -> None:
+        """Show a finished cell."""
+        from gatelight.log import console
+
+        self._account(cell)
+        left = self._time_left(self._left, self._spent)
+        console.print(
+            f"[{self._done}/{self._count}] {cell.label}: {seconds:.1f} s, {left} left", soft_wrap=True, markup=False
+        )
+
+    def failed(self, cell: Cell, why: str) -> None:
+        """Show a failed cell."""
+        from gatelight.log import console
+
+        self._account(cell)
+        console.print(f"[{self._done}/{self._count}] {cell.label} FAILED: {why}", soft_wrap=True, markup=False)
+
+    def _account(self, cell: Cell) -> None:
+        self._done += 1
+        self._left -= cell.seconds
+        self._spent += cell.seconds
+        self._shown = time.monotonic()
+
+    def _time_left(self, left: float, spent: float) -> str:
+        pace = (time.monotonic() - self._begun) / spent if spent > 0 else 1.0
+        return _duration(max(left, 0.0) * pace)
+
+
+_EVERY = 10.0

@@ -88,8 +88,8 @@ def run_train(args: argparse.Namespace) -> int:
     from gatelight.run import RunFolder, next_folder
     from gatelight.train import Trainer
 
-    device = _device(args.device)
-    _set_threads(args.threads, device)
+    device = choose_device(args.device)
+    set_threads(args.threads, device)
     out = args.out or next_folder(Path("runs"), config)
     if not args.resume and not args.overwrite and RunFolder(out).exists:
         raise ValueError(f"{out} already holds a run; use --resume to go on or --overwrite to replace it")
@@ -102,7 +102,7 @@ def run_train(args: argparse.Namespace) -> int:
         else:
             trainer.start(overwrite=args.overwrite)
         try:
-            with _stop_on_signal() as stop:
+            with stop_on_signal() as stop:
                 done = trainer.run(stop)
         finally:
             progress.close()
@@ -110,7 +110,7 @@ def run_train(args: argparse.Namespace) -> int:
     return 0 if done else 130
 
 
-def _set_threads(threads: int | None, device: Any) -> None:
+def set_threads(threads: int | None, device: Any) -> None:
     """Give the cores to whoever does the work: the native kernels where they run, else torch."""
     import torch
 
@@ -154,7 +154,8 @@ def _load_dataset(name: str, folder: Path | None) -> Dataset:
     return data.load(name, folder, progress=DownloadProgress())
 
 
-def _device(name: str) -> Any:
+def choose_device(name: str) -> Any:
+    """The torch device of a name; ``auto`` is a GPU where there is one."""
     import torch
 
     if name == "auto":
@@ -183,7 +184,7 @@ def _observer(progress: Any, out: Path, tensorboard: bool) -> Any:
 
 
 @contextmanager
-def _stop_on_signal() -> Iterator[Any]:
+def stop_on_signal() -> Iterator[Any]:
     """A function that says whether SIGINT or SIGTERM has come; a second SIGINT interrupts at once."""
     told: list[int] = []
 

@@ -1,1 +1,5 @@
-"""The figures of the paper, one file each: the runs and the plot."""
+"""The figures and claims of the paper, one file each, and what runs them.
+
+An experiment is a list of cells, claims about their results and a figure. A cell is a frozen dataclass whose
+``run`` is a pure function of its fields; its result is kept under a hash of them, so nothing is computed twice.
+"""

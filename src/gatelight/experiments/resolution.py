@@ -1,0 +1,155 @@
+"""Whether finer thermometers help: 3, 7, 15 and 31 thresholds for logic gate networks and for the paper's CNN.
+
+The paper: the CNN gets better with the resolution, the convolutional logic network does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import fmean
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from gatelight import plots
+from gatelight.experiments import style
+from gatelight.experiments.cell import Cell
+from gatelight.experiments.cnn import NeuralNetwork
+from gatelight.experiments.depth import convolution, dense, seeds
+from gatelight.experiments.experiment import Claim, Experiment, Judgement, Results, verdict
+from gatelight.experiments.training import Training, convolutional, words
+
+THRESHOLDS = (3, 7, 15, 31)
+
+
+def _neural(scale: str, thresholds: int, seed: int) -> NeuralNetwork:
+    """The paper's CNN; ``cpu`` has 24 of its 256 channels."""
+    if scale == "smoke":
+        return NeuralNetwork("digits", thresholds, 8, 30, 50, 0.01, False, 10, seed)
+    if scale == "cpu":
+        return NeuralNetwork("cifar10", thresholds, 24, 2_000, 100, 0.001, True, 200, seed)
+    return NeuralNetwork("cifar100", thresholds, 256, 250_000, 100, 0.001, True, 1_000, seed)
+
+
+def cells(scale: str) -> list[Cell]:
+    """The CNN and the dense logic network at each resolution."""
+    width = {"cpu": {"width": 12_000}}.get(scale, {})
+    chosen = (3, 15) if scale == "smoke" else THRESHOLDS
+    return [
+        *(_neural(scale, t, 0) for t in chosen),
+        *(dense(scale, 1, seed, thresholds=t, **width) for seed in seeds(scale) for t in chosen),
+    ]
+
+
+def convolutional_cells(scale: str) -> list[Cell]:
+    """The CNN and the convolutional logic network at each resolution."""
+    chosen = (3, 15) if scale == "smoke" else THRESHOLDS
+    return [
+        *(_neural(scale, t, 0) for t in chosen),
+        *(convolution(scale, 1, seed, thresholds=t) for seed in seeds(scale) for t in chosen),
+    ]
+
+
+def _by_threshold(found: Sequence[tuple[Any, dict[str, Any]]], part: str, what: str) -> dict[int, list[float]]:
+    groups: dict[int, list[float]] = {}
+    for cell, result in found:
+        thresholds: int = (cell.config.thresholds or 0) if isinstance(cell, Training) else cell.thresholds
+        groups.setdefault(thresholds, []).append(result[part][what])
+    return dict(sorted(groups.items()))
+
+
+def _series(groups: dict[int, list[float]]) -> str:
+    return ", ".join(f"{t}: {style.mean_spread(values, 100, 1)} %" for t, values in groups.items())
+
+
+def _neural_gains(results: Results) -> Judgement:
+    groups = _by_threshold(results.all(NeuralNetwork), "last", "soft_accuracy")
+    first, last = fmean(groups[min(groups)]), fmean(groups[max(groups)])
+    return Judgement(_series(groups), verdict(last > first + 0.01), "noticeable is read as more than one point")
+
+
+def _logic_does_not(results: Results) -> Judgement:
+    groups = _by_threshold(results.all(Training), "best", "discrete_accuracy")
+    first, last = fmean(groups[min(groups)]), fmean(groups[max(groups)])
+    return Judgement(
+        _series(groups), verdict(last < first + 0.01), f"from coarsest to finest {100 * (last - first):+.1f} points"
+    )
+
+
+def _expressive(results: Results) -> Judgement:
+    logic = _by_threshold(results.all(Training), "train", "soft_accuracy")
+    neural = _by_threshold(results.all(NeuralNetwork), "train", "soft_accuracy")
+    ahead = [fmean(logic[t]) >= fmean(neural[t]) - 0.01 for t in logic]
+    return Judgement(
+        f"training accuracy, logic network {_series(logic)}; CNN {_series(neural)}",
+        verdict(*ahead),
+        "the networks of this scale are smaller and trained for fewer steps than the paper's",
+    )
+
+
+def draw(results: Results) -> Figure:
+    """Training and test accuracy against the number of thresholds."""
+    figure, panels = plots.new_figure(2, width=3.8, height=3.0)
+    kinds: list[tuple[str, list[tuple[Any, dict[str, Any]]]]] = [
+        ("logic network", list(results.found(Training))),
+        ("CNN", list(results.found(NeuralNetwork))),
+    ]
+    for axes, part in zip(panels, ("train", "test"), strict=True):
+        for index, (name, found) in enumerate(kinds):
+            logic_test = part == "test" and name == "logic network"
+            what = "discrete_accuracy" if logic_test else "soft_accuracy"
+            key = "train" if part == "train" else "best" if logic_test else "last"
+            groups = _by_threshold(found, key, what)
+            if groups:
+                style.points(axes, list(groups), [[100 * v for v in g] for g in groups.values()], name, index)
+        axes.set_xscale("log", base=2)
+        axes.set_xticks(THRESHOLDS, [str(t) for t in THRESHOLDS])
+        axes.minorticks_off()
+        kind = "training accuracy, soft [%]" if part == "train" else "test accuracy, discretised [%]"
+        axes.set(xlabel="thresholds of the thermometer", ylabel=kind)
+        axes.legend()
+    return figure
+
+
+_CLAIMS = (
+    Claim("the CNN improves noticeably with the resolution", "as drawn", _neural_gains),
+    Claim("the logic network does not", "no improvement", _logic_does_not),
+    Claim("the logic network fits the training set no worse than the CNN", "not behind", _expressive),
+)
+
+
+def settings(scale: str) -> str:
+    """The networks in words."""
+    width = {"cpu": {"width": 12_000}}.get(scale, {})
+    return f"dense network: {words(dense(scale, 1, 0, **width).config, len(seeds(scale)))}; {_neural_words(scale)}"
+
+
+def convolutional_settings(scale: str) -> str:
+    """The networks in words."""
+    return f"logic network: {words(convolutional(scale), len(seeds(scale)))}; {_neural_words(scale)}"
+
+
+def _neural_words(scale: str) -> str:
+    cnn = _neural(scale, 3, 0)
+    return f"CNN: {cnn.channels} channels, {cnn.steps:,} steps of {cnn.batch} samples, lr {cnn.lr}, one seed"
+
+
+EXPERIMENT = Experiment(
+    name="resolution",
+    title="Thermometer resolution, dense network and CNN",
+    figures="fig:cnn-vs-clgn (there convolutional)",
+    settings=settings,
+    cells=cells,
+    claims=_CLAIMS,
+    draw=draw,
+)
+
+CONVOLUTIONAL_EXPERIMENT = Experiment(
+    name="resolution-convolutional",
+    title="Thermometer resolution, convolutional network and CNN",
+    figures="fig:cnn-vs-clgn",
+    settings=convolutional_settings,
+    cells=convolutional_cells,
+    claims=_CLAIMS,
+    draw=draw,
+)
