@@ -93,7 +93,9 @@ def change_header(data: bytes, rng: random.Random) -> bytes:
         case 2:
             entry["dtype"] = rng.choice(("I32", "U32", "F32", "U8", "I64", "U64", "BOOL", "X9", 3, None))
         case 3:
-            entry["shape"] = rng.choice((entry["shape"][::-1], [*entry["shape"], 1], [rng.choice(EDGES)], [], "3", [-1]))
+            entry["shape"] = rng.choice(
+                (entry["shape"][::-1], [*entry["shape"], 1], [rng.choice(EDGES)], [], "3", [-1])
+            )
         case 4:
             entry["data_offsets"][rng.randrange(2)] = rng.choice((*EDGES, len(body), len(body) + 8))
         case _:
@@ -132,7 +134,8 @@ def change_arrays(data: bytes, rng: random.Random) -> bytes:
                 flat[at] = rng.choice((np.nan, np.inf, -np.inf, -0.0, 1e-45, 3e38))
             case 2 | 3:
                 least, most = (-(2**31), 2**31) if array.dtype.kind in "if" else (0, 2 ** (8 * array.itemsize))
-                flat[at] = min(max(rng.choice((*EDGES, circuit.inputs + circuit.gates, circuit.features)), least), most - 1)
+                value = rng.choice((*EDGES, circuit.inputs + circuit.gates, circuit.features))
+                flat[at] = min(max(value, least), most - 1)
             case 4:
                 arrays[name] = array[: rng.randrange(len(array) + 1)].copy()
             case 5:
@@ -190,7 +193,7 @@ def main() -> None:
             taken[mutation.__name__] += 1
             check(circuit, number, paths)
     loaded = ", ".join(f"{name} {count}" for name, count in sorted(taken.items()))
-    print(f"{files} files, {sum(taken.values())} of them load and run as they should ({loaded})")
+    sys.stdout.write(f"{files} files, {sum(taken.values())} of them load and run as they should ({loaded})\n")
 
 
 if __name__ == "__main__":
