@@ -21,9 +21,9 @@ test: lint
 	$(BIN)/python -m pytest -q -n 2
 
 ## Kernels and engine under AddressSanitizer, UndefinedBehaviorSanitizer and ThreadSanitizer, on random and hostile input.
-sanitize:
+sanitize: $(READY)
 	tests/ops/sanitize.sh
-	tests/engine/fuzz.sh 20000
+	PYTHON=$(BIN)/python tests/engine/fuzz.sh 20000 30000
 
 lint: $(READY)
 	$(BIN)/ruff check .

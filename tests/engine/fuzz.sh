@@ -1,17 +1,20 @@
 #!/usr/bin/env bash
 # Builds the engine with a small driver under AddressSanitizer + UndefinedBehaviorSanitizer and under ThreadSanitizer,
-# and runs random and mutated circuits against plain loops.
+# and runs random and mutated circuits against plain loops. Then mutated circuit files are loaded and run from Python with
+# a library built in the first way.
 #
-#   tests/engine/fuzz.sh [cases]      CXX chooses the compiler
+#   tests/engine/fuzz.sh [cases] [files]      CXX chooses the compiler, PYTHON a Python with numpy and safetensors
 set -euo pipefail
 cases=${1:-2000}
+files=${2:-$cases}
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 csrc=$here/../../src/gatelight/csrc
 cxx=${CXX:-c++}
+python=${PYTHON:-python3}
 build=$(mktemp -d)
 trap 'rm -rf "$build"' EXIT
 
-common=(-std=c++17 -O1 -g -fno-omit-frame-pointer -Wno-psabi -Wno-unknown-pragmas -I "$csrc")
+common=(-std=c++17 -O1 -g -fPIC -fno-omit-frame-pointer -Wno-psabi -Wno-unknown-pragmas -I "$csrc")
 paths=(base)
 if [[ $("$cxx" -dumpmachine) == x86_64* ]]; then
   paths+=(avx2 avx512)
@@ -35,11 +38,18 @@ run() {
   done
   for pid in "${pids[@]}"; do wait "$pid"; done
   # shellcheck disable=SC2086
-  "$cxx" "${common[@]}" $sanitize "$csrc"/{api,dispatch,memory,pool}.cpp \
-    "$csrc"/engine_{api,encoder,lower,merge,schedule}.cpp "$here/fuzz.cpp" "${objects[@]}" -pthread -o "$build/$name"
+  "$cxx" "${common[@]}" $sanitize -shared "$csrc"/{api,dispatch,memory,pool}.cpp \
+    "$csrc"/engine_{api,encoder,lower,merge,schedule}.cpp "${objects[@]}" -pthread -o "$build/lib$name.so"
+  # shellcheck disable=SC2086
+  "$cxx" "${common[@]}" $sanitize "$here/fuzz.cpp" "$build/lib$name.so" -Wl,-rpath,"$build" -pthread -o "$build/$name"
   echo "$name: $("$build/$name" "$count")"
 }
 
 export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 TSAN_OPTIONS=halt_on_error=1
 run address "-fsanitize=address,undefined -fno-sanitize-recover=all" "$cases"
 run thread "-fsanitize=thread" "$((cases / 10))"
+
+# Python's own allocator would hide the ends of its blocks, and what it leaves behind is none of the library's business.
+echo "files: $(PYTHONPATH="$here/../../src" PYTHONMALLOC=malloc GATELIGHT_NATIVE_LIBRARY="$build/libaddress.so" \
+  ASAN_OPTIONS=detect_leaks=0 LD_PRELOAD="$("$cxx" -print-file-name=libasan.so)" \
+  "$python" -W error "$here/fuzz_files.py" "$files")"

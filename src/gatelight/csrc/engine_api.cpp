@@ -7,8 +7,6 @@
 #include <new>
 #include <stdexcept>
 #include <string>
-#include <system_error>
-#include <thread>
 #include <vector>
 
 #include "dispatch.h"
@@ -17,6 +15,7 @@
 #include "engine_lower.h"
 #include "engine_schedule.h"
 #include "memory.h"
+#include "pool.h"
 
 namespace gatelight {
 
@@ -72,28 +71,18 @@ bool valid(const GlCircuit& c) {
 // Calls work(block, scratch) for each block on up to `threads` threads, until one returns false; GL_OK or what failed.
 template <class Work>
 int32_t for_blocks(int64_t blocks, int threads, int64_t scratch_bytes, Work work) {
-  std::atomic<int64_t> next{0};
+  // Rows are read in no order: on pages of 4 KiB their addresses would not fit the processor's table.
+  const size_t bytes = static_cast<size_t>(blocks > 1 ? std::max(scratch_bytes, HUGE_PAGE) : scratch_bytes);
+  threads = static_cast<int>(std::min<int64_t>(threads, blocks));
+  std::vector<Block> scratch(static_cast<size_t>(std::max(threads, 1)));
   std::atomic<int32_t> status{GL_OK};
-  const auto serve = [&] {
-    // Rows are read in no order: on pages of 4 KiB their addresses would not fit the processor's table.
-    const Block scratch(static_cast<size_t>(blocks > 1 ? std::max(scratch_bytes, HUGE_PAGE) : scratch_bytes));
-    if (!scratch.data) {
-      status = GL_NO_MEMORY;
-      return;
-    }
-    for (int64_t b; status == GL_OK && (b = next++) < blocks;)
-      if (!work(b, static_cast<char*>(scratch.data))) status = GL_BAD_ARGUMENT;
-  };
-  std::vector<std::thread> helpers;
-  const int64_t wanted = std::min<int64_t>(threads, blocks) - 1;
-  if (wanted > 0) helpers.reserve(static_cast<size_t>(wanted));
-  try {
-    for (int64_t i = 0; i < wanted; i++) helpers.emplace_back(serve);
-  } catch (const std::system_error&) {
-    // The system gives no more threads: the job runs on those there are.
-  }
-  serve();
-  for (std::thread& t : helpers) t.join();
+  parallel(blocks, threads, [&](int64_t b, int slot) {
+    if (status != GL_OK) return;
+    Block& mine = scratch[static_cast<size_t>(slot)];
+    if (!mine.data) mine.data = acquire(bytes);
+    if (!mine.data) status = GL_NO_MEMORY;
+    else if (!work(b, static_cast<char*>(mine.data))) status = GL_BAD_ARGUMENT;
+  });
   return status;
 }
 

@@ -131,8 +131,9 @@ void stop_threads() {
   p->stop();
 }
 
-void parallel(int64_t items, const std::function<void(int64_t, int)>& work) {
-  const int threads = wanted;
+void parallel(int64_t items, const std::function<void(int64_t, int)>& work) { parallel(items, wanted, work); }
+
+void parallel(int64_t items, int threads, const std::function<void(int64_t, int)>& work) {
   Pool* p = pool;
   std::unique_lock<std::mutex> mine(p->running, std::defer_lock);
   if (items > 1 && threads > 1 && mine.try_lock()) return p->run(items, threads, work);
