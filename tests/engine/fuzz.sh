@@ -26,6 +26,8 @@ declare -A flags=([base]="" [avx2]="-mavx2 -mfma -mbmi2" [avx512]="-mavx512f -ma
 for path in "${paths[@]}"; do
   # shellcheck disable=SC2086
   "$cxx" "${common[@]}" -O0 -g0 ${flags[$path]} -c "$csrc/kernels_$path.cpp" -o "$build/kernels-$path.o"
+  # shellcheck disable=SC2086
+  "$cxx" "${common[@]}" -O0 -g0 -DGL_FEW_TREES ${flags[$path]} -c "$csrc/conv_$path.cpp" -o "$build/conv-$path.o"
 done
 
 run() {
@@ -34,11 +36,11 @@ run() {
     # shellcheck disable=SC2086
     "$cxx" "${common[@]}" $sanitize ${flags[$path]} -c "$csrc/engine_$path.cpp" -o "$build/$name-$path.o" &
     pids+=($!)
-    objects+=("$build/$name-$path.o" "$build/kernels-$path.o")
+    objects+=("$build/$name-$path.o" "$build/kernels-$path.o" "$build/conv-$path.o")
   done
   for pid in "${pids[@]}"; do wait "$pid"; done
   # shellcheck disable=SC2086
-  "$cxx" "${common[@]}" $sanitize -shared "$csrc"/{api,dispatch,memory,pool}.cpp \
+  "$cxx" "${common[@]}" $sanitize -shared "$csrc"/{api,conv_api,dispatch,memory,pool}.cpp \
     "$csrc"/engine_{api,encoder,lower,merge,schedule}.cpp "${objects[@]}" -pthread -o "$build/lib$name.so"
   # shellcheck disable=SC2086
   "$cxx" "${common[@]}" $sanitize "$here/fuzz.cpp" "$build/lib$name.so" -Wl,-rpath,"$build" -pthread -o "$build/$name"

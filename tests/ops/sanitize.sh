@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds the kernels with a small driver under AddressSanitizer + UndefinedBehaviorSanitizer and under ThreadSanitizer,
-# and runs random stacks against plain loops in double precision. Checks of UBSan that repeat AddressSanitizer's at four
+# and runs random stacks and chains of trees against plain loops in double precision. Checks of UBSan that repeat AddressSanitizer's at four
 # times the build time are left out.
 #
 #   tests/ops/sanitize.sh [cases]      CXX chooses the compiler
@@ -30,13 +30,19 @@ run() {
     # shellcheck disable=SC2086
     "$cxx" "${common[@]}" $sanitize ${flags[$path]} -c "$csrc/kernels_$path.cpp" -o "$build/$name-$path.o" &
     pids+=($!)
-    objects+=("$build/$name-$path.o")
+    # shellcheck disable=SC2086
+    "$cxx" "${common[@]}" $sanitize -DGL_FEW_TREES ${flags[$path]} -c "$csrc/conv_$path.cpp" -o "$build/$name-conv-$path.o" &
+    pids+=($!)
+    objects+=("$build/$name-$path.o" "$build/$name-conv-$path.o")
   done
   for pid in "${pids[@]}"; do wait "$pid"; done
   # shellcheck disable=SC2086
-  "$cxx" "${common[@]}" $sanitize "$csrc"/{api,dispatch,memory,pool}.cpp "$here/driver.cpp" "${objects[@]}" \
-    -pthread -o "$build/$name"
-  echo "$name: $("$build/$name" "$cases")"
+  for driver in driver conv_driver; do
+    # shellcheck disable=SC2086
+    "$cxx" "${common[@]}" $sanitize "$csrc"/{api,conv_api,dispatch,memory,pool}.cpp "$here/$driver.cpp" "${objects[@]}" \
+      -pthread -o "$build/$name-$driver"
+    echo "$name: $("$build/$name-$driver" "$cases")"
+  done
 }
 
 export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 TSAN_OPTIONS=halt_on_error=1
