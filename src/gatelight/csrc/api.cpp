@@ -157,6 +157,7 @@ int32_t backward(Plan& plan, GlMatrix x, GlMatrix grad_out, GlMatrix grad_x, con
   if (!own.data || !sums.data || !scratch.ok) return GL_NO_MEMORY;
   plan.place(static_cast<char*>(save ? const_cast<void*>(save) : own.data));
   if (!save) plan.make_quads(k);
+  for (const Block& b : scratch.blocks) std::memset(b.data, 0, sizeof(float) * 2 * pass.widest * pass.width);
   plan.place_sums(sums.floats());
   const int more = plan.groups - 1;
   parallel(plan.groups, [&](int64_t g, int slot) {

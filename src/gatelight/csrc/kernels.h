@@ -21,8 +21,7 @@ struct Layer : GlLayer {
 };
 
 // One forward or backward pass over the stack. A tile is `width` samples (16, or 1 for a batch of one); inside a tile,
-// activations are rows of `width` floats, and backward keeps value and gradient side by side in lines:
-// [value | gradient].
+// activations and their gradients are rows of `width` floats.
 struct Pass {
   const Layer* layers;
   int count;
@@ -52,10 +51,8 @@ struct Pass {
 // Floats of scratch a thread needs.
 inline int64_t forward_scratch(const Pass& p) { return 2 * p.widest * p.width; }
 inline int64_t backward_scratch(const Pass& p) {
-  const int64_t row = p.width, line = 2 * p.width;
-  if (p.mode != GL_RECOMPUTE) return p.widest * 2 * line;
   const int64_t checkpoints = (p.count + p.segment - 1) / p.segment;
-  return p.widest * (p.segment * line + (checkpoints + 3) * row);
+  return p.widest * p.width * (2 + (p.mode == GL_RECOMPUTE ? p.segment + checkpoints : 1));
 }
 
 struct Kernels {
