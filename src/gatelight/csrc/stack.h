@@ -1,4 +1,4 @@
-// Forward and backward of the whole stack for one tile.
+// Forward and backward of a run of layers for one tile.
 #pragma once
 
 #include "gates.h"
@@ -40,116 +40,81 @@ inline void layer_bwd(const Layer& layer, const float* x, float* gx, const Gradi
   }
 }
 
+// The input of the span's first layer: what the segment before has left, or the stack's input, packed into rows.
 template <int W>
-inline void forward_tile(const Pass& pass, int64_t tile, float* scratch) {
+inline const float* first_rows(const Pass& pass, const Span& span, int64_t tile, float* rows) {
+  if (span.from) return span.from + tile * pass.tile_floats();
+  pack<W>(pass.x, tile * W, pass.samples(tile), pass.layers[0].in, Pad::Repeat, rows, W, false);
+  return rows;
+}
+
+template <int W>
+inline void forward_tile(const Pass& pass, const Span& span, int64_t tile, float* scratch) {
   const int samples = pass.samples(tile);
   const int64_t first = tile * W;
   const bool bf16 = pass.mode == GL_KEEP_BF16, keep = bf16 || pass.mode == GL_KEEP;
-  float* other = scratch + pass.widest * W;
-  pack<W>(pass.x, first, samples, pass.layers[0].in, Pad::Repeat, scratch, W, false);
-  const float* x = scratch;
-  for (int l = 0; l < pass.count; l++) {
+  float* other = scratch + pass.tile_floats();
+  const float* x = first_rows<W>(pass, span, tile, scratch);
+  for (int l = span.begin; l < span.end; l++) {
     const Layer& layer = pass.layers[l];
-    float* to = x == other ? scratch : other;
-    if (l == pass.count - 1) {
-      const bool direct = samples == W;
-      if (direct) layer_fwd<W>(layer, x, pass.out.data + first, pass.out.stride);
-      else {
-        layer_fwd<W>(layer, x, to, W);
-        unpack<W>(to, W, layer.gates, pass.out, first, samples);
-      }
-    } else if (pass.mode == GL_KEEP && samples == W) {
-      to = reinterpret_cast<float*>(pass.saved_rows(l, tile));
+    float* to = x == scratch ? other : scratch;
+    if (l == pass.count - 1 && samples == W) layer_fwd<W>(layer, x, pass.out.data + first, pass.out.stride);
+    else if (l == pass.count - 1) {
       layer_fwd<W>(layer, x, to, W);
+      unpack<W>(to, W, layer.gates, pass.out, first, samples);
     } else {
+      const bool direct = pass.mode == GL_KEEP && samples == W;
+      if (direct) to = reinterpret_cast<float*>(pass.saved_rows(l, tile));
+      else if (l == span.end - 1) to = span.to + tile * pass.tile_floats();
       layer_fwd<W>(layer, x, to, W);
-      if (keep) save_rows<W>(to, layer.gates, samples, bf16, pass.saved_rows(l, tile));
+      if (keep && !direct) save_rows<W>(to, layer.gates, samples, bf16, pass.saved_rows(l, tile));
     }
     x = to;
   }
 }
 
-// A thread's memory for backward, in sets of rows as many as the widest layer has: two for gradients, which are zero
-// between tiles, then values.
+// A thread's memory for backward: gradients in two sets of rows, which are zero between tiles, then values.
 template <int W>
-struct Rows {
-  const Pass& pass;
-  float* base;
-  float* gradient(int i) const { return base + pass.widest * W * i; }
-  float* value(int i) const { return base + pass.widest * W * (2 + i); }
-};
-
-// Runs the tile's forward up to the last segment and keeps the input of every segment but the first: checkpoint i is
-// value set segment + 1 + i (those before are of the layers of a segment, and alternate here).
-template <int W>
-inline void checkpoint(const Pass& pass, int64_t tile, const Rows<W>& memory) {
-  const int segments = (pass.count + pass.segment - 1) / pass.segment;
-  if (segments < 2) return;
-  const float* x = memory.value(0);
-  pack<W>(pass.x, tile * W, pass.samples(tile), pass.layers[0].in, Pad::Repeat, memory.value(0), W, false);
-  for (int l = 0; l < (segments - 1) * pass.segment; l++) {
-    const bool boundary = (l + 1) % pass.segment == 0;
-    float* to = boundary ? memory.value(pass.segment + (l + 1) / pass.segment) : memory.value(x == memory.value(0));
-    layer_fwd<W>(pass.layers[l], x, to, W);
-    x = to;
-  }
-}
-
-// x[i] = the inputs of the segment's layer i.
-template <int W>
-inline void replay(const Pass& pass, int64_t tile, int segment, int end, const Rows<W>& memory, const float** x) {
-  const int begin = segment * pass.segment;
-  if (begin == 0) {
-    pack<W>(pass.x, tile * W, pass.samples(tile), pass.layers[0].in, Pad::Repeat, memory.value(0), W, false);
-    x[0] = memory.value(0);
-  } else
-    x[0] = memory.value(pass.segment + segment);
-  for (int l = begin; l + 1 < end; l++) {
-    float* to = memory.value(l - begin + 1);
-    layer_fwd<W>(pass.layers[l], x[l - begin], to, W);
-    x[l - begin + 1] = to;
-  }
-}
-
-template <int W>
-inline void backward_tile(const Pass& pass, int64_t tile, float* group, bool accumulate, float* scratch) {
+inline void backward_tile(const Pass& pass, const Span& span, int64_t tile, float* group, bool accumulate,
+                          float* scratch) {
   const int samples = pass.samples(tile);
-  const int64_t first = tile * W;
+  const int64_t first = tile * W, set = pass.tile_floats();
   const bool recompute = pass.mode == GL_RECOMPUTE, bf16 = pass.mode == GL_KEEP_BF16;
-  const Rows<W> memory = {pass, scratch};
-  Gradient from = {pass.grad_out.data + first, pass.grad_out.stride, false};
-  if (samples < W || pass.grad_out.sample_major) {
-    from = {memory.gradient(pass.count % 2), W, true};
+  float* const values = scratch + 2 * set;
+  Gradient from = {span.to + tile * set, W, true};
+  if (span.end == pass.count && samples == W && !pass.grad_out.sample_major) {
+    from = {pass.grad_out.data + first, pass.grad_out.stride, false};
+  } else if (span.end == pass.count) {
+    from.o = scratch + set * (span.end % 2);
     pack<W>(pass.grad_out, first, samples, pass.layers[pass.count - 1].gates, Pad::Zero, from.o, W, false);
   }
-  if (recompute) checkpoint<W>(pass, tile, memory);
-  const float* inputs[64];
-  for (int l = pass.count - 1; l >= 0; l--) {
-    const Layer& layer = pass.layers[l];
-    const int place = l % pass.segment;
-    const float* x;
-    if (recompute) {
-      if (l == pass.count - 1 || place == pass.segment - 1)
-        replay<W>(pass, tile, l / pass.segment, l + 1, memory, inputs);
-      x = inputs[place];
-    } else if (l == 0) {
-      pack<W>(pass.x, first, samples, layer.in, Pad::Repeat, memory.value(0), W, false);
-      x = memory.value(0);
-    } else if (samples == W && !bf16) {
-      x = reinterpret_cast<const float*>(pass.saved_rows(l - 1, tile));
-    } else {
-      load_rows<W>(pass.saved_rows(l - 1, tile), layer.in, samples, bf16, memory.value(0));
-      x = memory.value(0);
+  const float* inputs[SEGMENT];
+  inputs[0] = first_rows<W>(pass, span, tile, values);
+  if (recompute)
+    for (int i = 1; span.begin + i < span.end; i++) {
+      layer_fwd<W>(pass.layers[span.begin + i - 1], inputs[i - 1], values + set * i, W);
+      inputs[i] = values + set * i;
     }
-    float* gx = memory.gradient(l % 2);
+  for (int l = span.end - 1; l >= span.begin; l--) {
+    const Layer& layer = pass.layers[l];
+    const float* x = inputs[recompute ? l - span.begin : 0];
+    if (!recompute && l > 0) {
+      x = reinterpret_cast<const float*>(pass.saved_rows(l - 1, tile));
+      if (samples < W || bf16) {
+        load_rows<W>(pass.saved_rows(l - 1, tile), layer.in, samples, bf16, values + set);
+        x = values + set;
+      }
+    }
+    float* gx = scratch + set * (l % 2);
     if (l > 0 || pass.grad_x.data) layer_bwd<W, true>(layer, x, gx, from, group, accumulate);
     else layer_bwd<W, false>(layer, x, nullptr, from, group, accumulate);
     from = {gx, W, true};
   }
-  if (pass.grad_x.data) {
-    unpack<W>(from.o, W, pass.layers[0].in, pass.grad_x, first, samples);
-    for (int64_t i = 0; i < pass.layers[0].in; i++) Row<W>::all(0.0f).store(from.o + i * W);
-  }
+  const int64_t rows = pass.layers[span.begin].in;
+  if (span.begin > 0) memcpy(span.to + tile * set, from.o, sizeof(float) * W * rows);
+  else if (pass.grad_x.data) unpack<W>(from.o, W, rows, pass.grad_x, first, samples);
+  else return;
+  memset(from.o, 0, sizeof(float) * W * rows);
 }
 
 }  // namespace GL_PATH
