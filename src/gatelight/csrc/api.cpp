@@ -45,7 +45,7 @@ int32_t forward(Plan& plan, GlMatrix x, GlMatrix out, void* save) {
   const Block quads(static_cast<size_t>(own ? plan.quads_bytes() : 0));
   if (!scratch.ok || !quads.data) return GL_NO_MEMORY;
   plan.place_quads(own ? quads.floats() : static_cast<float*>(save));
-  pass.saved = static_cast<char*>(save) + plan.quads_bytes();
+  if (save) pass.saved = static_cast<char*>(save) + plan.quads_bytes();
   const Splits split(segments, plan.checkpoints());
   const float* from = nullptr;
   float* to = static_cast<float*>(save);
@@ -116,7 +116,7 @@ int32_t backward(Plan& plan, GlMatrix x, GlMatrix grad_out, GlMatrix grad_x, voi
   if (!quads.data || !sums.data || !checkpoints.data || !carried.data || !scratch.ok) return GL_NO_MEMORY;
   plan.place_quads(has_quads ? static_cast<float*>(save) : quads.floats());
   plan.place_sums(sums.floats());
-  pass.saved = static_cast<char*>(save) + plan.quads_bytes();
+  if (save) pass.saved = static_cast<char*>(save) + plan.quads_bytes();
   for (const Block& block : scratch.blocks) std::memset(block.data, 0, sizeof(float) * 2 * pass.tile_floats());
   const Splits split(segments, plan.checkpoints());
   float* states = save ? static_cast<float*>(save) : checkpoints.floats();
@@ -191,7 +191,8 @@ int64_t gl_work_bytes(const GlLayer* layers, int32_t count, int64_t batch, int32
 int32_t gl_stack_fwd(const GlLayer* layers, int32_t count, int64_t batch, int32_t mode, GlMatrix x, GlMatrix out,
                      void* save) try {
   Plan plan(layers, count, batch, mode, !save);
-  if (!plan.ok || out.sample_major || (!save && mode != GL_RECOMPUTE && plan.save_bytes() > 0)) return GL_BAD_ARGUMENT;
+  const bool missing = !save && mode != GL_RECOMPUTE && plan.save_bytes() > 0;
+  if (!plan.ok || missing || out.sample_major) return GL_BAD_ARGUMENT;
   return batch == 0 ? static_cast<int32_t>(GL_OK) : forward(plan, x, out, save);
 } catch (const std::bad_alloc&) {
   return GL_NO_MEMORY;
@@ -200,7 +201,8 @@ int32_t gl_stack_fwd(const GlLayer* layers, int32_t count, int64_t batch, int32_
 int32_t gl_stack_bwd(const GlLayer* layers, int32_t count, int64_t batch, int32_t mode, GlMatrix x, GlMatrix grad_out,
                      GlMatrix grad_x, const void* save) try {
   Plan plan(layers, count, batch, mode, false);
-  if (!plan.ok || grad_x.sample_major || (!save && mode != GL_RECOMPUTE && plan.save_bytes() > 0)) return GL_BAD_ARGUMENT;
+  const bool missing = !save && mode != GL_RECOMPUTE && plan.save_bytes() > 0;
+  if (!plan.ok || missing || grad_x.sample_major) return GL_BAD_ARGUMENT;
   if (batch > 0) return backward(plan, x, grad_out, grad_x, const_cast<void*>(save));
   for (const Layer& layer : plan.layers)
     if (layer.grad_theta)

@@ -110,7 +110,7 @@ struct Gradient {
   bool clear;
 };
 
-// x: rows of the inputs; the gradients gx of the same rows are added to. sums: [gates, 2^N], padded to a multiple of 16.
+// x: rows of the inputs; gradients gx of the same rows are added to. sums: [gates, 2^N], padded to a multiple of 16.
 template <int N, int W, bool NEED_X>
 inline void run_bwd(const float* x, float* gx, const int32_t* fanin, const float* c, int64_t gates,
                     const Gradient& from, float* sums, bool accumulate) {

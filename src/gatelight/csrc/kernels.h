@@ -9,8 +9,11 @@ namespace gatelight {
 
 constexpr int MAX_ARITY = 6;
 constexpr int TILE = 16;
-// Layers whose activations are computed again before gradients go back through them; at least 2.
-constexpr int SEGMENT = 8;
+// Layers whose activations are computed again before gradients go back through them; at least 2. Tests set it lower.
+#if !defined(GL_SEGMENT)
+#define GL_SEGMENT 8
+#endif
+constexpr int SEGMENT = GL_SEGMENT;
 // Gates whose coefficients are made at a time: the largest arity's then take 16 KiB.
 constexpr int BLOCK = 64;
 
@@ -51,8 +54,9 @@ struct Pass {
 };
 
 // Layers [begin, end) and what lies on either side: rows of all tiles, pass.tile_floats() for each tile. `from` is null
-// where begin is the first layer; `to` is where forward leaves the outputs (null after the last layer) and backward finds
-// the out-gradients (unless it starts at the last layer) and leaves those of the inputs (unless it ends at the first).
+// where begin is the first layer; `to` is where forward leaves the outputs (null after the last layer) and backward
+// finds the out-gradients (unless it starts at the last layer) and leaves those of the inputs (unless it ends at the
+// first).
 struct Span {
   int begin, end;
   const float* from;
