@@ -93,10 +93,12 @@ inline void run_fwd(const float* x, const int32_t* fanin, const float* c, int64_
     for (int i = 0; i < N; i++) in[i] = Row<W>::hold(x + (int64_t)fanin[j * N + i] * W);
     gate_value<N, W>(c + (j << N), in, nullptr).store(out + j * out_stride);
   };
+  const bool far = W > 1 && out_stride != W;  // the caller's matrix, which is in no cache yet
   int64_t j = 0;
   for (; j + AHEAD < gates; j++) {
     if (W > 1)
       for (int i = 0; i < N; i++) __builtin_prefetch(x + (int64_t)fanin[(j + AHEAD) * N + i] * W);
+    if (far) __builtin_prefetch(out + (j + AHEAD) * out_stride, 1);
     step(j);
   }
   for (; j < gates; j++) step(j);
