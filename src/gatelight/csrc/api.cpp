@@ -111,8 +111,7 @@ int32_t backward(Plan& plan, GlMatrix x, GlMatrix grad_out, GlMatrix grad_x, voi
   const Block sums(static_cast<size_t>(plan.sums_bytes()));
   const Block checkpoints(static_cast<size_t>(save || segments == 1 ? 0 : plan.save_bytes()));
   const Block carried(static_cast<size_t>(segments == 1 ? 0 : 4 * plan.between()));
-  // Used by tiles on the way forward and by groups on the way back.
-  const Scratch scratch(plan.slots(pass.tiles()), backward_scratch(pass));
+  const Scratch scratch(plan.backward_slots(), backward_scratch(pass));
   if (!quads.data || !sums.data || !checkpoints.data || !carried.data || !scratch.ok) return GL_NO_MEMORY;
   plan.place_quads(has_quads ? static_cast<float*>(save) : quads.floats());
   plan.place_sums(sums.floats());
@@ -183,7 +182,7 @@ int64_t gl_work_bytes(const GlLayer* layers, int32_t count, int64_t batch, int32
   const Plan plan(layers, count, batch, mode, false);
   if (!plan.ok) return -1;
   const int64_t between = plan.segments() == 1 ? 0 : plan.quads_bytes() + 4 * plan.between();
-  return between + plan.sums_bytes() + 4 * plan.slots(plan.pass.tiles()) * backward_scratch(plan.pass);
+  return between + plan.sums_bytes() + 4 * plan.backward_slots() * backward_scratch(plan.pass);
 } catch (const std::bad_alloc&) {
   return -1;
 }

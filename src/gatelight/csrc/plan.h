@@ -129,6 +129,9 @@ struct Plan {
 
   int slots(int64_t items) const { return static_cast<int>(std::min<int64_t>(get_threads(), items)); }
 
+  // Threads of backward: groups are its items, and tiles where segments are computed again.
+  int backward_slots() const { return slots(segments() == 1 ? groups : pass.tiles()); }
+
   void place_quads(float* memory) {
     if (fused()) return;
     for (Layer& layer : layers) layer.quads = memory + layer.offset;
