@@ -2,7 +2,7 @@
 
     python benchmarks/memory.py
 
-Bytes are what the kernels ask for: saved activations and coefficients, sums and scratch of two threads.
+Bytes are what the kernels ask for: activations and coefficients, their gradients, and scratch of two threads.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def main() -> None:
     print(f"{width:,} gates a layer, batch {batch}")
     print(f"{'layers':>6}  {'mode':<10}{'MB':>8}  {'of 4 bytes x gates x batch':>28}  {'bytes a gate':>12}")
     for mode in ("keep", "keep-bf16", "recompute"):
-        for layers in (4, 20, 40, 80):
+        for layers in (4, 20, 40, 80, 160):
             taken = extra_bytes(layers, width, batch, mode)
             gates = layers * width
             ratio = taken / (4 * gates * batch)

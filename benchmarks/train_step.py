@@ -158,6 +158,7 @@ def run_case(name: str, case: Case, threads: int, quick: bool) -> dict[str, obje
     functions: dict[str, Callable[[], object]] = {
         "gatelight": step(stack, x, weights),
         "gatelight, forward": forward_only(stack, x),
+        "gatelight, keep": step(LogicStack(layers, "keep"), x, weights),
         "gatelight, recompute": step(LogicStack(layers, "recompute"), x, weights),
         "gatelight, layer by layer": step(nn.Sequential(*layers), x, weights),
         "gatelight, OP": lambda: None,

@@ -6,6 +6,7 @@ from torch import Tensor, nn
 
 from gatelight import native, ops
 from gatelight.nn import GroupSum, LogicDense, LogicNetwork, LogicStack, rounded
+from gatelight.ops.stack import choose_memory
 from gatelight.parametrize import ESTIMATORS
 
 needs_kernels = pytest.mark.skipif(native.load() is None, reason=f"no native kernels: {native.why_not()}")
@@ -62,6 +63,20 @@ def test_every_estimator(estimator: str) -> None:
         assert_close(fused, results(nn.Sequential(*layers), x))
     finally:
         ops.set_backend("auto")
+
+
+@pytest.mark.parametrize(
+    ("batch", "gates", "mode"),
+    [
+        (100, [12_000] * 80, "recompute"),  # a segment of a tile stays in the cache
+        (100, [128_000] * 4, "keep"),
+        (100, [64_000] * 6, "keep"),
+        (16, [12_000] * 80, "keep"),  # one tile: mapping the parameters again costs more
+        (1000, [128_000] * 4, "recompute"),  # 2 GB
+    ],
+)
+def test_memory_by_size(batch: int, gates: list[int], mode: str) -> None:
+    assert choose_memory(batch, gates) == mode
 
 
 def test_saves_like_its_layers() -> None:

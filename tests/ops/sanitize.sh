@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Builds the kernels with a small driver under AddressSanitizer + UndefinedBehaviorSanitizer and under ThreadSanitizer,
-# and runs random stacks and chains of trees against plain loops in double precision. Checks of UBSan that repeat AddressSanitizer's at four
-# times the build time are left out.
+# and runs random stacks and chains of trees against plain loops in double precision. Checks of UBSan that repeat
+# AddressSanitizer's at four times the build time are left out. Segments of two layers make the driver's short stacks
+# take the way of deep ones.
 #
 #   tests/ops/sanitize.sh [cases]      CXX chooses the compiler
 set -euo pipefail
@@ -12,7 +13,7 @@ cxx=${CXX:-c++}
 build=$(mktemp -d)
 trap 'rm -rf "$build"' EXIT
 
-common=(-std=c++17 -O1 -g1 -fno-omit-frame-pointer -fno-math-errno -ffp-contract=fast -Wno-psabi -I "$csrc")
+common=(-std=c++17 -O1 -g1 -fno-omit-frame-pointer -fno-math-errno -ffp-contract=fast -Wno-psabi -DGL_SEGMENT=2 -I "$csrc")
 paths=(base)
 if [[ $("$cxx" -dumpmachine) == x86_64* ]]; then
   paths+=(avx2 avx512)

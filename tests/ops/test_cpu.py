@@ -185,7 +185,7 @@ def neither(x: Tensor, gap: int, offset: int) -> Tensor:
 
 
 @pytest.mark.parametrize("path", PATHS)
-@pytest.mark.parametrize(("batch", "layers"), [(600, 3), (33, 20), (1, 20), (16, 11)])
+@pytest.mark.parametrize(("batch", "layers"), [(600, 3), (33, 20), (20, 75), (1, 20), (1, 75), (16, 11)])
 def test_many_groups_and_many_segments(path: str, batch: int, layers: int) -> None:
     # Sixteen groups of tiles, and more layers than a segment of the recomputation has. Deep random nets lose their
     # gradient, so the tables are pass-through gates with some noise.
@@ -289,10 +289,27 @@ def test_memory_of_both_modes() -> None:
 
     cpu.set_threads(2)
     assert bytes_of("keep", 40) <= 1.3 * 4 * gates * 40 * batch
-    # Coefficients and the sums of two groups (the first one's are in grad_theta), 3 x 16 bytes for each gate, and
-    # checkpoints, whose number grows with the square root, are all that grows with the depth.
-    growth = bytes_of("recompute", 40) - bytes_of("recompute", 20)
-    assert growth <= 20 * gates * (48 + 2 * 16)
+    # Coefficients and sums of two more groups for 8 layers, activations of 3 layers and one gradient for 112 samples,
+    # and 10 layers of a tile for each of two threads.
+    assert bytes_of("recompute", 160) == bytes_of("recompute", 80) == bytes_of("recompute", 40)
+    assert bytes_of("recompute", 40) <= 4 * gates * (8 * 12 + 4 * 112 + 2 * 10 * 16)
+
+
+def test_inference_leaves_nothing() -> None:
+    stack = Stack(40, 9, (30,) * 20, (2,) * 20, ("iwp-sin",) * 20)
+    x, fanins, thetas, _ = stack.tensors()
+    want, _ = cpu.stack_fwd(x, fanins, thetas, stack.kinds, "recompute")
+    out, saved = cpu.stack_fwd(x, fanins, thetas, stack.kinds, "recompute", save=False)
+    assert saved.numel() == 0
+    assert_same_bits([out], [want])
+    with pytest.raises(ValueError, match="save=False is for memory mode 'recompute', got 'keep'"):
+        cpu.stack_fwd(x, fanins, thetas, stack.kinds, "keep", save=False)
+
+
+def test_deep_stacks_of_logits() -> None:
+    # OP's sums do not fit into its gradients.
+    stack = Stack(40, 9, (30,) * 20, (2, 3) * 10, ("op",) * 20)
+    assert_same_bits(run(stack, "recompute"), run(stack, "keep"))
 
 
 def test_a_forked_child_computes() -> None:

@@ -1,124 +1,15 @@
 // The exported functions: checks, memory, and how a pass is cut into items for the threads.
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <new>
 #include <vector>
 
-#include "dispatch.h"
 #include "gatelight.h"
 #include "memory.h"
-#include "pool.h"
+#include "plan.h"
 
 namespace gatelight {
 namespace {
-
-constexpr int64_t CHUNK = 1024;  // gates in an item of work on parameters
-
-int64_t round_up(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; }
-
-bool valid(int32_t kind, int32_t arity, int64_t gates) {
-  return kind >= GL_TABLE && kind <= GL_SOFTMAX && arity >= 1 && arity <= (kind == GL_SOFTMAX ? 3 : MAX_ARITY) &&
-         gates >= 1;
-}
-
-int64_t parameters(int32_t kind, int32_t arity) { return int64_t(1) << (kind == GL_SOFTMAX ? 1 << arity : arity); }
-
-// A pass with its layers, and the sizes that follow from them.
-struct Plan {
-  std::vector<Layer> layers;
-  Pass pass{};
-  int64_t quads = 0;  // floats of coefficients, and of one group of sums
-  int groups = 1;
-  bool ok = false;
-
-  Plan(const GlLayer* given, int32_t count, int64_t batch, int32_t mode) {
-    if (!given || count < 1 || batch < 0 || mode < GL_RECOMPUTE || mode > GL_KEEP_BF16) return;
-    int arity = 1;
-    int64_t widest = given[0].in;
-    for (int32_t l = 0; l < count; l++) {
-      const GlLayer& g = given[l];
-      if (!valid(g.kind, g.arity, g.gates) || g.in < 1 || (l > 0 && g.in != given[l - 1].gates)) return;
-      layers.push_back({g, nullptr, quads, nullptr});
-      quads += round_up(g.gates << g.arity, 16);
-      arity = std::max<int>(arity, g.arity);
-      widest = std::max(widest, g.gates);
-    }
-    pass.layers = layers.data();
-    pass.count = count;
-    pass.batch = batch;
-    pass.width = batch == 1 ? 1 : TILE;
-    pass.mode = mode;
-    // Checkpoints of a tile: few enough that its layers stay in the cache, the memory ~ the square root of the depth.
-    pass.segment = std::min<int>(count, std::max<int>(8, static_cast<int>(std::sqrt(count / 2.0))));
-    pass.widest = widest;
-    // The sums of fixed groups of tiles are added in a fixed order: the same bits for any number of threads. A group
-    // costs 4 * 2^arity bytes for each gate, so that groups are few where the batch is small.
-    const int64_t most = std::min(pass.tiles() / 2, batch >> (arity + 1));
-    groups = fused() ? 1 : static_cast<int>(std::max<int64_t>(2, std::min<int64_t>(16, most)));
-    ok = true;
-  }
-
-  // A batch of one tile uses each coefficient once: they are made on the fly and never written to memory.
-  bool fused() const { return pass.tiles() < 2; }
-
-  int64_t quads_bytes() const { return fused() ? 0 : 4 * quads; }
-
-  int64_t save_bytes() const {
-    int64_t bytes = quads_bytes();
-    if (pass.mode == GL_RECOMPUTE) return bytes;
-    for (int l = 0; l + 1 < pass.count; l++) bytes += pass.saved_values(l) * pass.value_bytes();
-    return bytes;
-  }
-
-  // The first group's sums fit into grad_theta unless their last run of 16 would stick out.
-  static bool in_place(const Layer& l) {
-    return l.grad_theta && l.kind != GL_SOFTMAX && (l.gates << l.arity) % 16 == 0;
-  }
-
-  int64_t sums_bytes() const {
-    if (fused()) return 0;
-    int64_t floats = quads * (groups - 1);
-    for (const Layer& l : layers) floats += in_place(l) ? 0 : round_up(l.gates << l.arity, 16);
-    return 4 * floats;
-  }
-
-  void place_sums(float* sums) {
-    if (fused()) return;
-    sums += quads * (groups - 1);
-    for (Layer& l : layers) {
-      l.first_sums = in_place(l) ? l.grad_theta : sums;
-      sums += in_place(l) ? 0 : round_up(l.gates << l.arity, 16);
-    }
-  }
-
-  int slots(int64_t items) const { return static_cast<int>(std::min<int64_t>(get_threads(), items)); }
-
-  void place(char* save) {
-    pass.saved = save + quads_bytes();
-    if (fused()) return;
-    for (Layer& layer : layers) layer.quads = reinterpret_cast<float*>(save) + layer.offset;
-  }
-
-  // work(layer, first gate, gates) for every run of CHUNK gates of every layer.
-  template <class F>
-  void for_chunks(F work) const {
-    std::vector<std::pair<int, int64_t>> items;
-    for (int l = 0; l < pass.count; l++)
-      for (int64_t j = 0; j < layers[l].gates; j += CHUNK) items.emplace_back(l, j);
-    parallel(static_cast<int64_t>(items.size()), [&](int64_t i, int) {
-      const Layer& layer = layers[items[i].first];
-      work(layer, items[i].second, std::min(CHUNK, layer.gates - items[i].second));
-    });
-  }
-
-  void make_quads(const Kernels& k) const {
-    if (fused()) return;
-    for_chunks([&](const Layer& layer, int64_t first, int64_t gates) {
-      k.quads(layer, first, gates, const_cast<float*>(layer.quads) + (first << layer.arity));
-    });
-  }
-};
 
 // Scratch for each thread of a job; not ok when memory is short.
 struct Scratch {
@@ -132,44 +23,104 @@ struct Scratch {
   }
 };
 
+// All tiles through segments [first, end), from `from` (the input of the stack where null) to `to` (its output). `used`
+// floats at the beginning of scratch are left alone.
+void advance(const Plan& plan, const Scratch& scratch, int64_t used, int first, int end, const float* from, float* to) {
+  const Kernels& k = kernels();
+  for (int s = first; s < end; s++) {
+    plan.make_quads(k, s);
+    const Span span = plan.span(s, s == first ? from : to, to);
+    parallel(plan.pass.tiles(),
+             [&](int64_t t, int slot) { k.forward_tile(plan.pass, span, t, scratch.blocks[slot].floats() + used); });
+  }
+}
+
 int32_t forward(Plan& plan, GlMatrix x, GlMatrix out, void* save) {
   Pass& pass = plan.pass;
   pass.x = x;
   pass.out = out;
-  const Kernels& k = kernels();
   const Scratch scratch(plan.slots(pass.tiles()), forward_scratch(pass));
-  if (!scratch.ok) return GL_NO_MEMORY;
-  plan.place(static_cast<char*>(save));
-  plan.make_quads(k);
-  parallel(pass.tiles(), [&](int64_t t, int slot) { k.forward_tile(pass, t, scratch.blocks[slot].floats()); });
+  const int segments = plan.segments();
+  const bool own = !save || segments > 1;
+  const Block quads(static_cast<size_t>(own ? plan.quads_bytes() : 0));
+  if (!scratch.ok || !quads.data) return GL_NO_MEMORY;
+  plan.place_quads(own ? quads.floats() : static_cast<float*>(save));
+  if (save) pass.saved = static_cast<char*>(save) + plan.quads_bytes();
+  const Splits split(segments, plan.checkpoints());
+  const float* from = nullptr;
+  float* to = static_cast<float*>(save);
+  int begin = 0;
+  for (int room = plan.checkpoints(); segments - begin > 1; room--) {
+    const int middle = begin + split(segments - begin, room);
+    advance(plan, scratch, 0, begin, middle, from, to);
+    begin = middle;
+    from = to;
+    to += plan.between();
+  }
+  advance(plan, scratch, 0, begin, segments, from, nullptr);
   return GL_OK;
 }
 
-int32_t backward(Plan& plan, GlMatrix x, GlMatrix grad_out, GlMatrix grad_x, const void* save) {
+struct Backward {
+  Plan& plan;
+  const Splits& split;
+  const Scratch& scratch;
+  float *sums, *checkpoints, *carried;
+  bool has_quads;
+
+  // Segments [begin, end), last to first. `ready`: forward has left the checkpoints on the way to the last one.
+  void run(int begin, int end, const float* from, int room, bool ready) const {
+    while (end - begin > 1) {
+      const int middle = begin + split(end - begin, room);
+      float* to = checkpoints + plan.between() * (plan.checkpoints() - room);
+      if (!ready) advance(plan, scratch, 2 * plan.pass.tile_floats(), begin, middle, from, to);
+      run(middle, end, to, room - 1, ready);
+      ready = false;
+      end = middle;
+    }
+    segment(begin, from);
+  }
+
+  void segment(int s, const float* from) const {
+    const Pass& pass = plan.pass;
+    const Kernels& k = kernels();
+    if (!has_quads) plan.make_quads(k, s);
+    const Span span = plan.span(s, from, carried);
+    parallel(plan.groups, [&](int64_t g, int slot) {
+      const int64_t first = pass.tiles() * g / plan.groups, end = pass.tiles() * (g + 1) / plan.groups;
+      for (int64_t t = first; t < end; t++)
+        k.backward_tile(pass, span, t, g ? sums + plan.quads * (g - 1) : nullptr, t > first,
+                        scratch.blocks[slot].floats());
+    });
+    if (plan.fused()) return;
+    plan.for_chunks(s, [&](const Layer& layer, int64_t first, int64_t gates) {
+      const int64_t at = first << layer.arity;
+      k.grads(layer, first, gates, layer.first_sums + at, sums + layer.offset + at, plan.quads, plan.groups - 1);
+    });
+  }
+};
+
+int32_t backward(Plan& plan, GlMatrix x, GlMatrix grad_out, GlMatrix grad_x, void* save) {
   Pass& pass = plan.pass;
   pass.x = x;
   pass.grad_out = grad_out;
   pass.grad_x = grad_x;
-  const Kernels& k = kernels();
-  const Block own(static_cast<size_t>(save ? 0 : plan.quads_bytes()));
+  const int segments = plan.segments();
+  const bool has_quads = save && segments == 1;
+  const Block quads(static_cast<size_t>(has_quads ? 0 : plan.quads_bytes()));
   const Block sums(static_cast<size_t>(plan.sums_bytes()));
-  const Scratch scratch(plan.slots(plan.groups), backward_scratch(pass));
-  if (!own.data || !sums.data || !scratch.ok) return GL_NO_MEMORY;
-  plan.place(static_cast<char*>(save ? const_cast<void*>(save) : own.data));
-  if (!save) plan.make_quads(k);
+  const Block checkpoints(static_cast<size_t>(save || segments == 1 ? 0 : plan.save_bytes()));
+  const Block carried(static_cast<size_t>(segments == 1 ? 0 : 4 * plan.between()));
+  const Scratch scratch(plan.backward_slots(), backward_scratch(pass));
+  if (!quads.data || !sums.data || !checkpoints.data || !carried.data || !scratch.ok) return GL_NO_MEMORY;
+  plan.place_quads(has_quads ? static_cast<float*>(save) : quads.floats());
   plan.place_sums(sums.floats());
-  const int more = plan.groups - 1;
-  parallel(plan.groups, [&](int64_t g, int slot) {
-    const int64_t first = pass.tiles() * g / plan.groups, end = pass.tiles() * (g + 1) / plan.groups;
-    for (int64_t t = first; t < end; t++)
-      k.backward_tile(pass, t, g ? sums.floats() + plan.quads * (g - 1) : nullptr, t > first,
-                      scratch.blocks[slot].floats());
-  });
-  if (!plan.fused())
-    plan.for_chunks([&](const Layer& layer, int64_t first, int64_t gates) {
-      const int64_t at = first << layer.arity;
-      k.grads(layer, first, gates, layer.first_sums + at, sums.floats() + layer.offset + at, plan.quads, more);
-    });
+  if (save) pass.saved = static_cast<char*>(save) + plan.quads_bytes();
+  for (const Block& block : scratch.blocks) std::memset(block.data, 0, sizeof(float) * 2 * pass.tile_floats());
+  const Splits split(segments, plan.checkpoints());
+  float* states = save ? static_cast<float*>(save) : checkpoints.floats();
+  const Backward way{plan, split, scratch, sums.floats(), states, carried.floats(), has_quads};
+  way.run(0, segments, nullptr, plan.checkpoints(), save != nullptr);
   return GL_OK;
 }
 
@@ -221,24 +172,26 @@ int32_t gl_table_bwd(int32_t kind, int32_t arity, int64_t gates, const float* th
 }
 
 int64_t gl_save_bytes(const GlLayer* layers, int32_t count, int64_t batch, int32_t mode) try {
-  const Plan plan(layers, count, batch, mode);
+  const Plan plan(layers, count, batch, mode, false);
   return plan.ok ? plan.save_bytes() : -1;
 } catch (const std::bad_alloc&) {
   return -1;
 }
 
 int64_t gl_work_bytes(const GlLayer* layers, int32_t count, int64_t batch, int32_t mode) try {
-  const Plan plan(layers, count, batch, mode);
+  const Plan plan(layers, count, batch, mode, false);
   if (!plan.ok) return -1;
-  return plan.sums_bytes() + 4 * plan.slots(plan.groups) * backward_scratch(plan.pass);
+  const int64_t between = plan.segments() == 1 ? 0 : plan.quads_bytes() + 4 * plan.between();
+  return between + plan.sums_bytes() + 4 * plan.backward_slots() * backward_scratch(plan.pass);
 } catch (const std::bad_alloc&) {
   return -1;
 }
 
 int32_t gl_stack_fwd(const GlLayer* layers, int32_t count, int64_t batch, int32_t mode, GlMatrix x, GlMatrix out,
                      void* save) try {
-  Plan plan(layers, count, batch, mode);
-  if (!plan.ok || out.sample_major || (!save && plan.save_bytes() > 0)) return GL_BAD_ARGUMENT;
+  Plan plan(layers, count, batch, mode, !save);
+  const bool missing = !save && mode != GL_RECOMPUTE && plan.save_bytes() > 0;
+  if (!plan.ok || missing || out.sample_major) return GL_BAD_ARGUMENT;
   return batch == 0 ? static_cast<int32_t>(GL_OK) : forward(plan, x, out, save);
 } catch (const std::bad_alloc&) {
   return GL_NO_MEMORY;
@@ -246,9 +199,10 @@ int32_t gl_stack_fwd(const GlLayer* layers, int32_t count, int64_t batch, int32_
 
 int32_t gl_stack_bwd(const GlLayer* layers, int32_t count, int64_t batch, int32_t mode, GlMatrix x, GlMatrix grad_out,
                      GlMatrix grad_x, const void* save) try {
-  Plan plan(layers, count, batch, mode);
-  if (!plan.ok || grad_x.sample_major || (!save && mode != GL_RECOMPUTE && plan.save_bytes() > 0)) return GL_BAD_ARGUMENT;
-  if (batch > 0) return backward(plan, x, grad_out, grad_x, save);
+  Plan plan(layers, count, batch, mode, false);
+  const bool missing = !save && mode != GL_RECOMPUTE && plan.save_bytes() > 0;
+  if (!plan.ok || missing || grad_x.sample_major) return GL_BAD_ARGUMENT;
+  if (batch > 0) return backward(plan, x, grad_out, grad_x, const_cast<void*>(save));
   for (const Layer& layer : plan.layers)
     if (layer.grad_theta)
       std::memset(layer.grad_theta, 0, sizeof(float) * layer.gates * gatelight::parameters(layer.kind, layer.arity));

@@ -26,7 +26,7 @@ enum GlKind {
 };
 
 enum GlMode {
-  GL_RECOMPUTE = 0,  // forward saves coefficients alone; backward reruns it, tile by tile
+  GL_RECOMPUTE = 0,  // forward saves coefficients (few layers) or the activations of three layers; backward reruns it
   GL_KEEP = 1,       // forward saves coefficients and every hidden activation
   GL_KEEP_BF16 = 2,  // the same with activations rounded to bfloat16
 };
@@ -66,7 +66,8 @@ GL_API int32_t gl_table_bwd(int32_t kind, int32_t arity, int64_t gates, const fl
 GL_API int64_t gl_save_bytes(const GlLayer* layers, int32_t count, int64_t batch, int32_t mode);
 GL_API int64_t gl_work_bytes(const GlLayer* layers, int32_t count, int64_t batch, int32_t mode);
 
-// A chain of dense layers: x has layers[0].in features, out [gates, batch] is feature-major.
+// A chain of dense layers: x has layers[0].in features, out [gates, batch] is feature-major. GL_RECOMPUTE runs without
+// `save` too: then nothing is left for backward.
 GL_API int32_t gl_stack_fwd(const GlLayer* layers, int32_t count, int64_t batch, int32_t mode, GlMatrix x, GlMatrix out,
                             void* save);
 // Writes grad_theta of each layer that has one, and grad_x (feature-major) unless its data is null. `save` is what

@@ -84,58 +84,58 @@ GL_INLINE void gate_bwd(const float* c, const Row<W>* x, const Row<W>& o, Row<W>
   }
 }
 
-// SPAN floats of each input's row.
-template <int N, int STRIDE, int SPAN>
-GL_INLINE void fetch(const float* x, const int32_t* fanin) {
-  for (int i = 0; i < N; i++)
-    for (int part = 0; part < SPAN; part += 16) __builtin_prefetch(x + (int64_t)fanin[i] * STRIDE + part);
-}
-
-// Rows of x are STRIDE floats apart, rows of out out_stride. LINES: out rows are [value | gradient]; zero the gradient.
-template <int N, int W, int STRIDE, bool LINES>
+// Rows of x are W floats apart, rows of out out_stride.
+template <int N, int W>
 inline void run_fwd(const float* x, const int32_t* fanin, const float* c, int64_t gates, float* out,
                     int64_t out_stride) {
   auto step = [&](int64_t j) __attribute__((always_inline)) {
     Row<W> in[N];
-    for (int i = 0; i < N; i++) in[i] = Row<W>::load(x + (int64_t)fanin[j * N + i] * STRIDE);
+    for (int i = 0; i < N; i++) in[i] = Row<W>::hold(x + (int64_t)fanin[j * N + i] * W);
     gate_value<N, W>(c + (j << N), in, nullptr).store(out + j * out_stride);
-    if (LINES) Row<W>::all(0.0f).store(out + j * out_stride + W);
   };
+  const bool far = W > 1 && out_stride != W;  // the caller's matrix, which is in no cache yet
   int64_t j = 0;
   for (; j + AHEAD < gates; j++) {
-    if (W > 1) fetch<N, STRIDE, W>(x, fanin + (j + AHEAD) * N);
+    if (W > 1)
+      for (int i = 0; i < N; i++) __builtin_prefetch(x + (int64_t)fanin[(j + AHEAD) * N + i] * W);
+    if (far) __builtin_prefetch(out + (j + AHEAD) * out_stride, 1);
     step(j);
   }
   for (; j < gates; j++) step(j);
 }
 
-// Saved full rows that become the lines of the layer below while this layer's gates are worked on: line j is written
-// right after the out-gradient of gate j, which lies in the same place, has been read for the last time.
-struct Feed {
-  const float* rows;
-  float* lines;
-  int64_t count;
+// Rows of out-gradients o, o_stride floats apart. Those that a layer above has added up are zeroed as they are read
+// (`clear`): the layer below adds to them next.
+struct Gradient {
+  float* o;
+  int64_t stride;
+  bool clear;
 };
 
-// x: lines [value | gradient] of the inputs, gradients are added to. sums: [gates, 2^N], padded to a multiple of 16.
-// Returns how many rows were fed.
+// x: rows of the inputs; gradients gx of the same rows are added to. sums: [gates, 2^N], padded to a multiple of 16.
 template <int N, int W, bool NEED_X>
-inline int64_t run_bwd(float* x, const int32_t* fanin, const float* c, int64_t gates, const float* o, int64_t o_stride,
-                       float* sums, bool accumulate, const Feed& feed) {
+inline void run_bwd(const float* x, float* gx, const int32_t* fanin, const float* c, int64_t gates,
+                    const Gradient& from, float* sums, bool accumulate) {
   constexpr int ENTRIES = 1 << N;
   // Sums are reduced sixteen rows at a time: eight gates of arity 1, four of arity 2, ..., one of arity 4 and up.
   constexpr int TOGETHER = W == 1 || N >= 4 ? 1 : 16 >> N;
+  // Copies of its own: as far as the compiler can tell, a row that is stored might lie on top of `from`.
+  float* o = from.o;
+  const int64_t stride = from.stride, o_ahead = AHEAD * stride;
+  const bool clear = from.clear;
   auto step = [&](int64_t j, Row<W>* s) __attribute__((always_inline)) {
     Row<W> in[N], g[N];
-    float* line[N];
+    int64_t at[N];
     for (int i = 0; i < N; i++) {
-      line[i] = x + (int64_t)fanin[j * N + i] * (2 * W);
-      in[i] = Row<W>::load(line[i]);
+      at[i] = (int64_t)fanin[j * N + i] * W;
+      in[i] = Row<W>::hold(x + at[i]);
     }
-    gate_bwd<N, W, NEED_X>(c + (j << N), in, Row<W>::load(o + j * o_stride), s, g);
+    gate_bwd<N, W, NEED_X>(c + (j << N), in, Row<W>::hold(o), s, g);
     // One input after the other: a gate may read the same row twice.
     if (NEED_X)
-      for (int i = 0; i < N; i++) (Row<W>::load(line[i] + W) + g[i]).store(line[i] + W);
+      for (int i = 0; i < N; i++) (Row<W>::load(gx + at[i]) + g[i]).store(gx + at[i]);
+    if (clear) Row<W>::all(0.0f).store(o);
+    o += stride;
   };
   auto add = [&](int64_t j, const Row<W>* s) __attribute__((always_inline)) {
     if constexpr (W == 1)
@@ -144,26 +144,21 @@ inline int64_t run_bwd(float* x, const int32_t* fanin, const float* c, int64_t g
       for (int k = 0; k < TOGETHER * ENTRIES; k += 16) add_sums(s + k, sums + (j << N) + k, accumulate);
   };
   Row<W> s[TOGETHER * ENTRIES];
-  int64_t j = 0, fed = 0;
+  int64_t j = 0;
   for (; j + AHEAD + TOGETHER <= gates; j += TOGETHER) {
 #pragma GCC unroll 8
     for (int u = 0; u < TOGETHER; u++) {
       if (W > 1) {
-        fetch<N, 2 * W, 2 * W>(x, fanin + (j + u + AHEAD) * N);
-        __builtin_prefetch(o + (j + u + AHEAD) * o_stride);
+        for (int i = 0; i < N; i++) {
+          const int64_t ahead = (int64_t)fanin[(j + u + AHEAD) * N + i] * W;
+          __builtin_prefetch(x + ahead);
+          if (NEED_X) __builtin_prefetch(gx + ahead);
+        }
+        __builtin_prefetch(o + o_ahead);
       }
       step(j + u, s + u * ENTRIES);
     }
     add(j, s);
-    if (W > 1 && j + TOGETHER <= feed.count) {
-#pragma GCC unroll 8
-      for (int u = 0; u < TOGETHER; u++) {
-        float* line = feed.lines + (j + u) * 2 * W;
-        Row<W>::load(feed.rows + (j + u) * W).store(line);
-        Row<W>::all(0.0f).store(line + W);
-      }
-      fed = j + TOGETHER;
-    }
   }
   for (; j < gates; j += TOGETHER) {
     for (int u = 0; u < TOGETHER; u++) {
@@ -173,32 +168,31 @@ inline int64_t run_bwd(float* x, const int32_t* fanin, const float* c, int64_t g
     }
     add(j, s);
   }
-  return fed;
 }
 
-template <int W, int STRIDE, bool LINES>
+template <int W>
 inline void gates_fwd(int arity, const float* x, const int32_t* fanin, const float* c, int64_t gates, float* out,
                       int64_t out_stride) {
   switch (arity) {
-    case 1: return run_fwd<1, W, STRIDE, LINES>(x, fanin, c, gates, out, out_stride);
-    case 2: return run_fwd<2, W, STRIDE, LINES>(x, fanin, c, gates, out, out_stride);
-    case 3: return run_fwd<3, W, STRIDE, LINES>(x, fanin, c, gates, out, out_stride);
-    case 4: return run_fwd<4, W, STRIDE, LINES>(x, fanin, c, gates, out, out_stride);
-    case 5: return run_fwd<5, W, STRIDE, LINES>(x, fanin, c, gates, out, out_stride);
-    default: return run_fwd<6, W, STRIDE, LINES>(x, fanin, c, gates, out, out_stride);
+    case 1: return run_fwd<1, W>(x, fanin, c, gates, out, out_stride);
+    case 2: return run_fwd<2, W>(x, fanin, c, gates, out, out_stride);
+    case 3: return run_fwd<3, W>(x, fanin, c, gates, out, out_stride);
+    case 4: return run_fwd<4, W>(x, fanin, c, gates, out, out_stride);
+    case 5: return run_fwd<5, W>(x, fanin, c, gates, out, out_stride);
+    default: return run_fwd<6, W>(x, fanin, c, gates, out, out_stride);
   }
 }
 
 template <int W, bool NEED_X>
-inline int64_t gates_bwd(int arity, float* x, const int32_t* fanin, const float* c, int64_t gates, const float* o,
-                         int64_t o_stride, float* sums, bool accumulate, const Feed& feed) {
+inline void gates_bwd(int arity, const float* x, float* gx, const int32_t* fanin, const float* c, int64_t gates,
+                      const Gradient& from, float* sums, bool accumulate) {
   switch (arity) {
-    case 1: return run_bwd<1, W, NEED_X>(x, fanin, c, gates, o, o_stride, sums, accumulate, feed);
-    case 2: return run_bwd<2, W, NEED_X>(x, fanin, c, gates, o, o_stride, sums, accumulate, feed);
-    case 3: return run_bwd<3, W, NEED_X>(x, fanin, c, gates, o, o_stride, sums, accumulate, feed);
-    case 4: return run_bwd<4, W, NEED_X>(x, fanin, c, gates, o, o_stride, sums, accumulate, feed);
-    case 5: return run_bwd<5, W, NEED_X>(x, fanin, c, gates, o, o_stride, sums, accumulate, feed);
-    default: return run_bwd<6, W, NEED_X>(x, fanin, c, gates, o, o_stride, sums, accumulate, feed);
+    case 1: return run_bwd<1, W, NEED_X>(x, gx, fanin, c, gates, from, sums, accumulate);
+    case 2: return run_bwd<2, W, NEED_X>(x, gx, fanin, c, gates, from, sums, accumulate);
+    case 3: return run_bwd<3, W, NEED_X>(x, gx, fanin, c, gates, from, sums, accumulate);
+    case 4: return run_bwd<4, W, NEED_X>(x, gx, fanin, c, gates, from, sums, accumulate);
+    case 5: return run_bwd<5, W, NEED_X>(x, gx, fanin, c, gates, from, sums, accumulate);
+    default: return run_bwd<6, W, NEED_X>(x, gx, fanin, c, gates, from, sums, accumulate);
   }
 }
 

@@ -9,31 +9,35 @@ namespace gatelight {
 
 constexpr int MAX_ARITY = 6;
 constexpr int TILE = 16;
+// Layers whose activations are computed again before gradients go back through them; at least 2. Tests set it lower.
+#if !defined(GL_SEGMENT)
+#define GL_SEGMENT 8
+#endif
+constexpr int SEGMENT = GL_SEGMENT;
 // Gates whose coefficients are made at a time: the largest arity's then take 16 KiB.
 constexpr int BLOCK = 64;
 
 struct Layer : GlLayer {
   const float* quads;  // coefficients [gates, 2^arity]; null: made from theta on the fly (batches of one tile)
-  int64_t offset;      // where this layer's sums start in a group's buffer, in floats, a multiple of 16
+  int64_t offset;      // where this layer's sums start in a segment's buffer, in floats, a multiple of 16
   float* first_sums;   // the first group's sums, in grad_theta itself where their sizes agree
 
   float* sums(float* group) const { return group ? group + offset : first_sums; }
 };
 
 // One forward or backward pass over the stack. A tile is `width` samples (16, or 1 for a batch of one); inside a tile,
-// activations are rows of `width` floats, and backward keeps value and gradient side by side in lines:
-// [value | gradient].
+// activations and their gradients are rows of `width` floats.
 struct Pass {
   const Layer* layers;
   int count;
   int64_t batch;
   int width;
   int mode;
-  int segment;     // recompute: layers between two checkpoints of a tile
   int64_t widest;  // most rows of any layer or of the input
   GlMatrix x, out, grad_out, grad_x;
   char* saved;  // keep: hidden activations by layer, then tile, then row; rows of the last tile cut to its samples
 
+  int64_t tile_floats() const { return widest * width; }
   int64_t tiles() const { return (batch + width - 1) / width; }
   int samples(int64_t tile) const {
     const int64_t left = batch - tile * width;
@@ -49,21 +53,30 @@ struct Pass {
   }
 };
 
+// Layers [begin, end) and what lies on either side: rows of all tiles, pass.tile_floats() for each tile. `from` is null
+// where begin is the first layer; `to` is where forward leaves the outputs (null after the last layer) and backward
+// finds the out-gradients (unless it starts at the last layer) and leaves those of the inputs (unless it ends at the
+// first).
+struct Span {
+  int begin, end;
+  const float* from;
+  float* to;
+};
+
 // Floats of scratch a thread needs.
-inline int64_t forward_scratch(const Pass& p) { return 2 * p.widest * p.width; }
+inline int64_t forward_scratch(const Pass& p) { return 2 * p.tile_floats(); }
 inline int64_t backward_scratch(const Pass& p) {
-  const int64_t row = p.width, line = 2 * p.width;
-  if (p.mode != GL_RECOMPUTE) return p.widest * 2 * line;
-  const int64_t checkpoints = (p.count + p.segment - 1) / p.segment;
-  return p.widest * (p.segment * line + (checkpoints + 3) * row);
+  const int values = p.mode != GL_RECOMPUTE ? 2 : p.count < SEGMENT ? p.count : SEGMENT;
+  return p.tile_floats() * (2 + values);
 }
 
 struct Kernels {
   const char* name;
-  void (*forward_tile)(const Pass& pass, int64_t tile, float* scratch);
+  void (*forward_tile)(const Pass& pass, const Span& span, int64_t tile, float* scratch);
   // Adds the tile's coefficient gradients to a group's sums (or sets them; null is the first group), or writes
   // grad_theta where coefficients are fused.
-  void (*backward_tile)(const Pass& pass, int64_t tile, float* group, bool accumulate, float* scratch);
+  void (*backward_tile)(const Pass& pass, const Span& span, int64_t tile, float* group, bool accumulate,
+                        float* scratch);
   // Coefficients of `gates` gates from `first` on.
   void (*quads)(const Layer& layer, int64_t first, int64_t gates, float* quads);
   // grad_theta of the same from the first group's sums and those of `more` groups, group_stride apart, added in order.

@@ -23,6 +23,16 @@ GL_INLINE void store(float* p, vf v) { *reinterpret_cast<vf_unaligned*>(p) = v; 
 GL_INLINE vf splat(float s) { return s - vf{}; }
 GL_INLINE vf select(vi mask, vf yes, vf no) { return (vf)((mask & (vi)yes) | (~mask & (vi)no)); }
 
+// Keeps a value in a register: the compiler would rather load it again for every use, and loads are what is scarce.
+GL_INLINE vf held(vf v) {
+#if defined(__AVX512F__)
+  __asm__("" : "+v"(v));
+#elif defined(__x86_64__)
+  __asm__("" : "+x"(v));
+#endif
+  return v;
+}
+
 template <int... I>
 struct Indices {};
 template <int N, int... I>
@@ -99,6 +109,12 @@ struct Row {
     for (int i = 0; i < PARTS; i++) r.v[i] = GL_PATH::load(p + i * LANES);
     return r;
   }
+  // For rows that are used more than once.
+  static GL_INLINE Row hold(const float* p) {
+    Row r;
+    for (int i = 0; i < PARTS; i++) r.v[i] = held(GL_PATH::load(p + i * LANES));
+    return r;
+  }
   static GL_INLINE Row all(float s) {
     Row r;
     for (int i = 0; i < PARTS; i++) r.v[i] = splat(s);
@@ -114,6 +130,7 @@ struct Row<1> {
   static constexpr int PARTS = 1;
   float v[1];
   static GL_INLINE Row load(const float* p) { return Row{{*p}}; }
+  static GL_INLINE Row hold(const float* p) { return Row{{*p}}; }
   static GL_INLINE Row all(float s) { return Row{{s}}; }
   GL_INLINE void store(float* p) const { *p = v[0]; }
 };

@@ -1,4 +1,4 @@
-// Forward and backward of the whole stack for one tile.
+// Forward and backward of a run of layers for one tile.
 #pragma once
 
 #include "gates.h"
@@ -8,150 +8,113 @@
 namespace gatelight {
 namespace GL_PATH {
 
-template <int W, int STRIDE, bool LINES>
+template <int W>
 inline void layer_fwd(const Layer& layer, const float* x, float* out, int64_t out_stride) {
   if (layer.quads) {
-    gates_fwd<W, STRIDE, LINES>(layer.arity, x, layer.fanin, layer.quads, layer.gates, out, out_stride);
+    gates_fwd<W>(layer.arity, x, layer.fanin, layer.quads, layer.gates, out, out_stride);
     return;
   }
   alignas(64) float quads[BLOCK << MAX_ARITY];
   for (int64_t j = 0; j < layer.gates; j += BLOCK) {
     const int64_t n = layer.gates - j < BLOCK ? layer.gates - j : BLOCK;
     make_quads(layer, j, n, quads);
-    gates_fwd<W, STRIDE, LINES>(layer.arity, x, layer.fanin + j * layer.arity, quads, n, out + j * out_stride,
-                                out_stride);
+    gates_fwd<W>(layer.arity, x, layer.fanin + j * layer.arity, quads, n, out + j * out_stride, out_stride);
   }
 }
 
 template <int W, bool NEED_X>
-inline int64_t layer_bwd(const Layer& layer, float* lines, const float* o, int64_t o_stride, float* group,
-                         bool accumulate, const Feed& feed) {
-  if (layer.quads)
-    return gates_bwd<W, NEED_X>(layer.arity, lines, layer.fanin, layer.quads, layer.gates, o, o_stride,
-                                layer.sums(group), accumulate, feed);
+inline void layer_bwd(const Layer& layer, const float* x, float* gx, const Gradient& from, float* group,
+                      bool accumulate) {
+  if (layer.quads) {
+    gates_bwd<W, NEED_X>(layer.arity, x, gx, layer.fanin, layer.quads, layer.gates, from, layer.sums(group),
+                         accumulate);
+    return;
+  }
   alignas(64) float quads[BLOCK << MAX_ARITY], block_sums[BLOCK << MAX_ARITY];
   for (int64_t j = 0; j < layer.gates; j += BLOCK) {
     const int64_t n = layer.gates - j < BLOCK ? layer.gates - j : BLOCK;
     make_quads(layer, j, n, quads);
-    gates_bwd<W, NEED_X>(layer.arity, lines, layer.fanin + j * layer.arity, quads, n, o + j * o_stride, o_stride,
-                         block_sums, false, Feed{});
+    gates_bwd<W, NEED_X>(layer.arity, x, gx, layer.fanin + j * layer.arity, quads, n,
+                         Gradient{from.o + j * from.stride, from.stride, from.clear}, block_sums, false);
     make_grads(layer, j, n, block_sums, nullptr, 0, 0);
   }
-  return 0;
+}
+
+// The input of the span's first layer: what the segment before has left, or the stack's input, packed into rows.
+template <int W>
+inline const float* first_rows(const Pass& pass, const Span& span, int64_t tile, float* rows) {
+  if (span.from) return span.from + tile * pass.tile_floats();
+  pack<W>(pass.x, tile * W, pass.samples(tile), pass.layers[0].in, Pad::Repeat, rows, W, false);
+  return rows;
 }
 
 template <int W>
-inline void forward_tile(const Pass& pass, int64_t tile, float* scratch) {
+inline void forward_tile(const Pass& pass, const Span& span, int64_t tile, float* scratch) {
   const int samples = pass.samples(tile);
   const int64_t first = tile * W;
   const bool bf16 = pass.mode == GL_KEEP_BF16, keep = bf16 || pass.mode == GL_KEEP;
-  float* other = scratch + pass.widest * W;
-  pack<W>(pass.x, first, samples, pass.layers[0].in, Pad::Repeat, scratch, W, false);
-  const float* x = scratch;
-  for (int l = 0; l < pass.count; l++) {
+  float* other = scratch + pass.tile_floats();
+  const float* x = first_rows<W>(pass, span, tile, scratch);
+  for (int l = span.begin; l < span.end; l++) {
     const Layer& layer = pass.layers[l];
-    float* to = x == other ? scratch : other;
-    if (l == pass.count - 1) {
-      const bool direct = samples == W;
-      if (direct) layer_fwd<W, W, false>(layer, x, pass.out.data + first, pass.out.stride);
-      else {
-        layer_fwd<W, W, false>(layer, x, to, W);
-        unpack<W>(to, W, layer.gates, pass.out, first, samples);
-      }
-    } else if (pass.mode == GL_KEEP && samples == W) {
-      to = reinterpret_cast<float*>(pass.saved_rows(l, tile));
-      layer_fwd<W, W, false>(layer, x, to, W);
+    float* to = x == scratch ? other : scratch;
+    if (l == pass.count - 1 && samples == W) layer_fwd<W>(layer, x, pass.out.data + first, pass.out.stride);
+    else if (l == pass.count - 1) {
+      layer_fwd<W>(layer, x, to, W);
+      unpack<W>(to, W, layer.gates, pass.out, first, samples);
     } else {
-      layer_fwd<W, W, false>(layer, x, to, W);
-      if (keep) save_rows<W>(to, layer.gates, samples, bf16, pass.saved_rows(l, tile));
+      const bool direct = pass.mode == GL_KEEP && samples == W;
+      if (direct) to = reinterpret_cast<float*>(pass.saved_rows(l, tile));
+      else if (l == span.end - 1) to = span.to + tile * pass.tile_floats();
+      layer_fwd<W>(layer, x, to, W);
+      if (keep && !direct) save_rows<W>(to, layer.gates, samples, bf16, pass.saved_rows(l, tile));
     }
     x = to;
   }
 }
 
-// A thread's memory for backward, in rows of the widest layer: lines, then plain rows.
+// A thread's memory for backward: gradients in two sets of rows, which are zero between tiles, then values.
 template <int W>
-struct Lines {
-  const Pass& pass;
-  float* base;
-  int count;
-  float* line(int i) const { return base + pass.widest * 2 * W * i; }
-  float* plain(int i) const { return line(count) + pass.widest * W * i; }
-};
-
-// Runs the tile's forward up to the last segment and keeps the input of every segment but the first: checkpoint i is
-// plain row set 3 + i (0 holds gradients, 1 and 2 alternate).
-template <int W>
-inline void checkpoint(const Pass& pass, int64_t tile, const Lines<W>& memory) {
-  const int segments = (pass.count + pass.segment - 1) / pass.segment;
-  if (segments < 2) return;
-  const float* x = memory.plain(1);
-  pack<W>(pass.x, tile * W, pass.samples(tile), pass.layers[0].in, Pad::Repeat, memory.plain(1), W, false);
-  for (int l = 0; l < (segments - 1) * pass.segment; l++) {
-    const bool boundary = (l + 1) % pass.segment == 0;
-    float* to = boundary ? memory.plain(2 + (l + 1) / pass.segment) : memory.plain(x == memory.plain(1) ? 2 : 1);
-    layer_fwd<W, W, false>(pass.layers[l], x, to, W);
-    x = to;
-  }
-}
-
-// Lines 0, 1, ... = the inputs of the segment's layers, with zero gradients.
-template <int W>
-inline void replay(const Pass& pass, int64_t tile, int segment, int end, const Lines<W>& memory) {
-  const int begin = segment * pass.segment;
-  if (begin == 0)
-    pack<W>(pass.x, tile * W, pass.samples(tile), pass.layers[0].in, Pad::Repeat, memory.line(0), 2 * W, true);
-  else
-    load_rows<W>(reinterpret_cast<char*>(memory.plain(2 + segment)), 0, pass.layers[begin].in, W, false,
-                 memory.line(0));
-  for (int l = begin; l + 1 < end; l++)
-    layer_fwd<W, 2 * W, true>(pass.layers[l], memory.line(l - begin), memory.line(l - begin + 1), 2 * W);
-}
-
-template <int W>
-inline void backward_tile(const Pass& pass, int64_t tile, float* group, bool accumulate, float* scratch) {
+inline void backward_tile(const Pass& pass, const Span& span, int64_t tile, float* group, bool accumulate,
+                          float* scratch) {
   const int samples = pass.samples(tile);
-  const int64_t first = tile * W;
-  const bool recompute = pass.mode == GL_RECOMPUTE;
-  const Lines<W> memory = {pass, scratch, recompute ? pass.segment : 2};
-  const float* o = pass.grad_out.data + first;
-  int64_t o_stride = pass.grad_out.stride;
-  if (samples < W || pass.grad_out.sample_major) {
-    // Where a layer above would have left it.
-    float* to = recompute ? memory.plain(0) : memory.line(pass.count % 2) + W;
-    o_stride = recompute ? W : 2 * W;
-    pack<W>(pass.grad_out, first, samples, pass.layers[pass.count - 1].gates, Pad::Zero, to, o_stride, false);
-    o = to;
+  const int64_t first = tile * W, set = pass.tile_floats();
+  const bool recompute = pass.mode == GL_RECOMPUTE, bf16 = pass.mode == GL_KEEP_BF16;
+  float* const values = scratch + 2 * set;
+  Gradient from = {span.to + tile * set, W, true};
+  if (span.end == pass.count && samples == W && !pass.grad_out.sample_major) {
+    from = {pass.grad_out.data + first, pass.grad_out.stride, false};
+  } else if (span.end == pass.count) {
+    from.o = scratch + set * (span.end % 2);
+    pack<W>(pass.grad_out, first, samples, pass.layers[pass.count - 1].gates, Pad::Zero, from.o, W, false);
   }
-  if (recompute) checkpoint<W>(pass, tile, memory);
-  int64_t fed = 0;
-  for (int l = pass.count - 1; l >= 0; l--) {
-    const Layer& layer = pass.layers[l];
-    const int place = recompute ? l % pass.segment : l % 2;
-    float* lines = memory.line(place);
-    if (recompute) {
-      if (l == pass.count - 1 || place == pass.segment - 1) replay<W>(pass, tile, l / pass.segment, l + 1, memory);
-    } else if (l == 0)
-      pack<W>(pass.x, first, samples, layer.in, Pad::Repeat, lines, 2 * W, true);
-    else
-      load_rows<W>(pass.saved_rows(l - 1, tile), fed, layer.in, samples, pass.mode == GL_KEEP_BF16, lines);
-    Feed feed = {};
-    if (pass.mode == GL_KEEP && samples == W && l > 1)
-      feed = {reinterpret_cast<float*>(pass.saved_rows(l - 2, tile)), memory.line((l - 1) % 2), pass.layers[l - 1].in};
-    if (l > 0 || pass.grad_x.data)
-      fed = layer_bwd<W, true>(layer, lines, o, o_stride, group, accumulate, feed);
-    else
-      layer_bwd<W, false>(layer, lines, o, o_stride, group, accumulate, feed);
-    o = lines + W;
-    o_stride = 2 * W;
-    if (recompute && place == 0 && l > 0) {
-      // The next segment reuses the lines: carry the gradient over.
-      for (int64_t i = 0; i < layer.in; i++) Row<W>::load(o + i * 2 * W).store(memory.plain(0) + i * W);
-      o = memory.plain(0);
-      o_stride = W;
+  const float* inputs[SEGMENT];
+  inputs[0] = first_rows<W>(pass, span, tile, values);
+  if (recompute)
+    for (int i = 1; span.begin + i < span.end; i++) {
+      layer_fwd<W>(pass.layers[span.begin + i - 1], inputs[i - 1], values + set * i, W);
+      inputs[i] = values + set * i;
     }
+  for (int l = span.end - 1; l >= span.begin; l--) {
+    const Layer& layer = pass.layers[l];
+    const float* x = inputs[recompute ? l - span.begin : 0];
+    if (!recompute && l > 0) {
+      x = reinterpret_cast<const float*>(pass.saved_rows(l - 1, tile));
+      if (samples < W || bf16) {
+        load_rows<W>(pass.saved_rows(l - 1, tile), layer.in, samples, bf16, values + set);
+        x = values + set;
+      }
+    }
+    float* gx = scratch + set * (l % 2);
+    if (l > 0 || pass.grad_x.data) layer_bwd<W, true>(layer, x, gx, from, group, accumulate);
+    else layer_bwd<W, false>(layer, x, nullptr, from, group, accumulate);
+    from = {gx, W, true};
   }
-  if (pass.grad_x.data) unpack<W>(o, o_stride, pass.layers[0].in, pass.grad_x, first, samples);
+  const int64_t rows = pass.layers[span.begin].in;
+  if (span.begin > 0) memcpy(span.to + tile * set, from.o, sizeof(float) * W * rows);
+  else if (pass.grad_x.data) unpack<W>(from.o, W, rows, pass.grad_x, first, samples);
+  else return;
+  memset(from.o, 0, sizeof(float) * W * rows);
 }
 
 }  // namespace GL_PATH

@@ -105,22 +105,19 @@ inline void save_rows(const float* src, int64_t rows, int samples, bool bf16, ch
     for (int s = 0; s < samples; s++) to[i * samples + s] = src[i * W + s];
 }
 
-// Saved rows from `begin` on to lines with zero gradients.
+// The inverse, padded.
 template <int W>
-inline void load_rows(const char* saved, int64_t begin, int64_t rows, int samples, bool bf16, float* lines) {
+inline void load_rows(const char* saved, int64_t rows, int samples, bool bf16, float* dst) {
   const float* values = reinterpret_cast<const float*>(saved);
   const uint16_t* halves = reinterpret_cast<const uint16_t*>(saved);
-  const Row<W> zero = Row<W>::all(0.0f);
-  for (int64_t i = begin; i < rows; i++) {
-    float* to = lines + i * 2 * W;
+  for (int64_t i = 0; i < rows; i++) {
     if (bf16) {
       float some[W] = {};
       for (int s = 0; s < samples; s++) some[s] = from_bf16(halves[i * samples + s]);
-      padded<W>(some, samples, true, Pad::Repeat).store(to);
+      padded<W>(some, samples, true, Pad::Repeat).store(dst + i * W);
     } else {
-      padded<W>(values + i * samples, samples, (rows - i) * samples >= W, Pad::Repeat).store(to);
+      padded<W>(values + i * samples, samples, (rows - i) * samples >= W, Pad::Repeat).store(dst + i * W);
     }
-    zero.store(to + W);
   }
 }
 

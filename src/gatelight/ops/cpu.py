@@ -31,7 +31,8 @@ KINDS = {
     "iwp-linear-st": 5,
     "op": 6,
 }
-#: What forward leaves for backward besides coefficients: nothing, every hidden activation, or the same in bfloat16.
+#: What forward leaves for backward: the activations of a few layers at most, every hidden activation, or the same in
+#: bfloat16.
 MODES = {"recompute": 0, "keep": 1, "keep-bf16": 2}
 
 MAX_ARITY = 6
@@ -109,7 +110,7 @@ def table_bwd(theta: Tensor, grad_table: Tensor, kind: str, arity: int) -> Tenso
 
 def lut_fwd(x: Tensor, fanin: Tensor, table: Tensor) -> Tensor:
     """Outputs [gates, batch] of one layer of gates on x [features, batch]."""
-    return stack_fwd(x, [fanin], [table], ["table"], "recompute")[0]
+    return stack_fwd(x, [fanin], [table], ["table"], "recompute", save=False)[0]
 
 
 def lut_bwd(
@@ -122,7 +123,13 @@ def lut_bwd(
 
 
 def stack_fwd(
-    x: Tensor, fanins: Sequence[Tensor], thetas: Sequence[Tensor], kinds: Sequence[str], mode: str = "keep"
+    x: Tensor,
+    fanins: Sequence[Tensor],
+    thetas: Sequence[Tensor],
+    kinds: Sequence[str],
+    mode: str = "keep",
+    *,
+    save: bool = True,
 ) -> tuple[Tensor, Tensor]:
     """A chain of dense layers on x [features, batch].
 
@@ -131,19 +138,22 @@ def stack_fwd(
         fanins: For each layer int32 [gates, arity], contiguous, indices into the layer before.
         thetas: For each layer float32 [gates, parameters], contiguous.
         kinds: For each layer a name in :data:`KINDS`.
-        mode: A name in :data:`MODES`. ``recompute`` is the one for inference.
+        mode: A name in :data:`MODES`.
+        save: False leaves nothing for backward, which only ``recompute`` can do: for inference.
 
     Returns:
         Outputs of the last layer [gates, batch], and what :func:`stack_bwd` wants as ``saved`` (bytes).
     """
+    if not save and mode != "recompute":
+        raise ValueError(f"save=False is for memory mode 'recompute', got {mode!r}")
     check_name("memory mode", mode, MODES)
     rows, matrix = _matrix("x", x)
     layers = _layers(rows.shape[0], fanins, thetas, kinds)
     batch = rows.shape[1]
     out = _empty(fanins[-1].shape[0], batch)
     library = _library()
-    saved = _bytes(library.gl_save_bytes(layers, len(layers), batch, MODES[mode]))
-    arguments = matrix, native.Matrix(out.data_ptr(), batch, 0), saved.data_ptr()
+    saved = _bytes(library.gl_save_bytes(layers, len(layers), batch, MODES[mode]) if save else 0)
+    arguments = matrix, native.Matrix(out.data_ptr(), batch, 0), saved.data_ptr() or None
     _call("gl_stack_fwd", layers, len(layers), batch, MODES[mode], *arguments)
     return out, saved
 

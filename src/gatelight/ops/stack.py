@@ -17,8 +17,11 @@ MEMORY = ("auto", *cpu.MODES)
 
 #: ``auto`` computes activations again in backward above this many bytes of them, where memory is short, ...
 KEEP_LIMIT = 1 << 30
-#: ... and for stacks of up to this many gates, of which a tile fits the cache and computing is faster than loading.
-CACHED_GATES = 1 << 16
+#: ... and where the layers that are computed again together have no more gates than this: a tile of 16 samples then
+#: stays in the cache, and computing is faster than loading.
+CACHED_GATES = 1 << 18
+#: Layers that are computed again together, and samples of a tile (csrc/kernels.h).
+SEGMENT, TILE = 8, 16
 
 
 def can_stack(x: Tensor, thetas: Sequence[Tensor]) -> bool:
@@ -39,19 +42,27 @@ def stack(
         thetas: For each layer float32 [gates, parameters].
         kinds: For each layer a name in :data:`gatelight.ops.cpu.KINDS`.
         memory: What forward leaves for backward: ``keep`` (one value for each gate and sample), ``keep-bf16``,
-            ``recompute`` (nothing), or ``auto``, by size: see :data:`KEEP_LIMIT` and :data:`CACHED_GATES`.
+            ``recompute`` (those of three layers at most), or ``auto``, by size: see :data:`KEEP_LIMIT` and
+            :data:`CACHED_GATES`.
 
     Returns:
         Outputs of the last layer [batch, gates], a transposed view of [gates, batch].
     """
     check_name("memory mode", memory, MEMORY)
     if memory == "auto":
-        gates = sum(fanin.shape[0] for fanin in fanins)
-        memory = "keep" if gates > CACHED_GATES and 4 * gates * x.shape[0] <= KEEP_LIMIT else "recompute"
+        memory = choose_memory(x.shape[0], [fanin.shape[0] for fanin in fanins])
     if not (torch.is_grad_enabled() and (x.requires_grad or any(t.requires_grad for t in thetas))):
-        return cpu.stack_fwd(x.t(), fanins, [t.detach() for t in thetas], kinds, "recompute")[0].t()
+        return cpu.stack_fwd(x.t(), fanins, [t.detach() for t in thetas], kinds, "recompute", save=False)[0].t()
     out: Tensor = _Stack.apply(x.t(), tuple(kinds), memory, *fanins, *thetas)  # type: ignore[no-untyped-call]
     return out.t()
+
+
+def choose_memory(batch: int, gates: Sequence[int]) -> str:
+    """The memory mode for a batch and layers of so many gates."""
+    if 4 * sum(gates) * batch > KEEP_LIMIT:
+        return "recompute"
+    # In a batch of one tile, parameters cost more than activations, and computing again would map them again.
+    return "recompute" if batch > TILE and min(len(gates), SEGMENT) * max(gates) <= CACHED_GATES else "keep"
 
 
 class _Stack(torch.autograd.Function):

@@ -1,0 +1,160 @@
+// A pass with its layers, the sizes that follow from them, and the order in which layers are worked on.
+//
+// A pass takes its layers in segments: all tiles through one segment, then all through the next. Coefficients and sums
+// exist for one segment at a time. Stacks that keep their activations are one segment; those that compute them again
+// have segments of SEGMENT layers and at most CHECKPOINTS copies of activations between segments, whatever the depth.
+#pragma once
+
+#include <algorithm>
+#include <limits>
+#include <vector>
+
+#include "dispatch.h"
+#include "pool.h"
+
+namespace gatelight {
+
+constexpr int64_t CHUNK = 1024;  // gates in an item of work on parameters
+constexpr int CHECKPOINTS = 3;
+
+inline int64_t round_up(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; }
+
+inline bool valid(int32_t kind, int32_t arity, int64_t gates) {
+  return kind >= GL_TABLE && kind <= GL_SOFTMAX && arity >= 1 && arity <= (kind == GL_SOFTMAX ? 3 : MAX_ARITY) &&
+         gates >= 1;
+}
+
+inline int64_t parameters(int32_t kind, int32_t arity) {
+  return int64_t(1) << (kind == GL_SOFTMAX ? 1 << arity : arity);
+}
+
+// Backward needs the input of every segment, last to first, and there is room for a few only: where to put them such
+// that the fewest segments are computed again (Griewank and Walther, 2000).
+class Splits {
+ public:
+  Splits(int segments, int room) : cost_(room + 1, std::vector<int64_t>(segments + 1, NEVER)), best_(cost_) {
+    for (std::vector<int64_t>& row : cost_) row[1] = 0;
+    for (int c = 1; c <= room; c++)
+      for (int n = 2; n <= segments; n++)
+        for (int m = 1; m < n; m++) {
+          const int64_t cost = m + cost_[c - 1][n - m] + cost_[c][m];
+          if (cost >= cost_[c][n]) continue;
+          cost_[c][n] = cost;
+          best_[c][n] = m;
+        }
+  }
+  // How many of `segments` (2 or more) to run to the next checkpoint, with room for `room` (1 or more) of them.
+  int operator()(int segments, int room) const { return static_cast<int>(best_[room][segments]); }
+
+ private:
+  static constexpr int64_t NEVER = std::numeric_limits<int64_t>::max() / 4;
+  std::vector<std::vector<int64_t>> cost_, best_;
+};
+
+struct Plan {
+  std::vector<Layer> layers;
+  Pass pass{};
+  int segment = 1;    // layers in a segment
+  int64_t quads = 0;  // floats of a segment's coefficients, and of one group of its sums
+  int groups = 1;
+  bool ok = false;
+
+  // `whole`: all layers in one segment.
+  Plan(const GlLayer* given, int32_t count, int64_t batch, int32_t mode, bool whole) {
+    if (!given || count < 1 || batch < 0 || mode < GL_RECOMPUTE || mode > GL_KEEP_BF16) return;
+    segment = whole || mode != GL_RECOMPUTE ? count : SEGMENT;
+    int arity = 1;
+    int64_t widest = given[0].in, offset = 0;
+    for (int32_t l = 0; l < count; l++) {
+      const GlLayer& g = given[l];
+      if (!valid(g.kind, g.arity, g.gates) || g.in < 1 || (l > 0 && g.in != given[l - 1].gates)) return;
+      if (l % segment == 0) offset = 0;
+      layers.push_back({g, nullptr, offset, nullptr});
+      offset += round_up(g.gates << g.arity, 16);
+      quads = std::max(quads, offset);
+      arity = std::max<int>(arity, g.arity);
+      widest = std::max(widest, g.gates);
+    }
+    pass.layers = layers.data();
+    pass.count = count;
+    pass.batch = batch;
+    pass.width = batch == 1 ? 1 : TILE;
+    pass.mode = mode;
+    pass.widest = widest;
+    // The sums of fixed groups of tiles are added in a fixed order: the same bits for any number of threads. A group
+    // costs 4 * 2^arity bytes for each gate, so that groups are few where the batch is small.
+    const int64_t most = std::min(pass.tiles() / 2, batch >> (arity + 1));
+    groups = fused() ? 1 : static_cast<int>(std::max<int64_t>(2, std::min<int64_t>(16, most)));
+    ok = true;
+  }
+
+  // A batch of one tile uses each coefficient once: they are made on the fly and never written to memory.
+  bool fused() const { return pass.tiles() < 2; }
+
+  int segments() const { return (pass.count + segment - 1) / segment; }
+  int checkpoints() const { return std::min(CHECKPOINTS, segments() - 1); }
+  Span span(int s, const float* from, float* to) const {
+    return {s * segment, std::min(pass.count, (s + 1) * segment), from, to};
+  }
+
+  // Floats of the activations, or their gradients, between two segments.
+  int64_t between() const { return pass.tile_floats() * pass.tiles(); }
+  int64_t quads_bytes() const { return fused() ? 0 : 4 * quads; }
+
+  // What forward leaves: checkpoints, or the coefficients of the one segment and what is kept.
+  int64_t save_bytes() const {
+    if (segments() > 1) return 4 * between() * checkpoints();
+    int64_t bytes = quads_bytes();
+    if (pass.mode == GL_RECOMPUTE) return bytes;
+    for (int l = 0; l + 1 < pass.count; l++) bytes += pass.saved_values(l) * pass.value_bytes();
+    return bytes;
+  }
+
+  // The first group's sums fit into grad_theta unless their last run of 16 would stick out.
+  static bool in_place(const Layer& l) {
+    return l.grad_theta && l.kind != GL_SOFTMAX && (l.gates << l.arity) % 16 == 0;
+  }
+
+  int64_t sums_bytes() const {
+    if (fused()) return 0;
+    const bool all = std::all_of(layers.begin(), layers.end(), in_place);
+    return 4 * quads * (groups - (all ? 1 : 0));
+  }
+
+  // Groups after the first come first, then the sums of the first group that are not in grad_theta.
+  void place_sums(float* sums) {
+    if (fused()) return;
+    for (Layer& l : layers) l.first_sums = in_place(l) ? l.grad_theta : sums + quads * (groups - 1) + l.offset;
+  }
+
+  int slots(int64_t items) const { return static_cast<int>(std::min<int64_t>(get_threads(), items)); }
+
+  // Threads of backward: groups are its items, and tiles where segments are computed again.
+  int backward_slots() const { return slots(segments() == 1 ? groups : pass.tiles()); }
+
+  void place_quads(float* memory) {
+    if (fused()) return;
+    for (Layer& layer : layers) layer.quads = memory + layer.offset;
+  }
+
+  // work(layer, first gate, gates) for every run of CHUNK gates of a segment's layers.
+  template <class F>
+  void for_chunks(int s, F work) const {
+    std::vector<std::pair<int, int64_t>> items;
+    for (int l = s * segment; l < std::min(pass.count, (s + 1) * segment); l++)
+      for (int64_t j = 0; j < layers[l].gates; j += CHUNK) items.emplace_back(l, j);
+    parallel(static_cast<int64_t>(items.size()), [&](int64_t i, int) {
+      const Layer& layer = layers[items[i].first];
+      work(layer, items[i].second, std::min(CHUNK, layer.gates - items[i].second));
+    });
+  }
+
+  void make_quads(const Kernels& k, int s) const {
+    if (fused()) return;
+    for_chunks(s, [&](const Layer& layer, int64_t first, int64_t gates) {
+      k.quads(layer, first, gates, const_cast<float*>(layer.quads) + (first << layer.arity));
+    });
+  }
+};
+
+}  // namespace gatelight
