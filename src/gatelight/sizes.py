@@ -160,9 +160,10 @@ _C_S = ConvSize(
     thresholds=3,
     learning_rate=0.02,
     batch=128,
-    steps=100_000,
+    steps=40_000,
+    validation=0.05,
     schedule="cosine",
-    augment="crop-flip",
+    augment="flip",
     weight_decay=0.002,
 )
 #: B and larger also had fixed edge detectors and a teacher network, which are not published and not here.

@@ -23,6 +23,7 @@ examples:
   gatelight train                                         digits, a minute or less
   gatelight train mnist --size S --out runs/mnist
   gatelight train cifar10 --depth-scale 4 --augment crop-flip --seed 1
+  gatelight train cifar10 --model cdlgn --size S          convolutional
   gatelight train mnist --parametrization op --init gaussian --steps 2000
   gatelight train --resume --out runs/mnist               go on after an interruption
   gatelight train --config runs/mnist/config.json --seed 1
