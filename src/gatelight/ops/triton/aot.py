@@ -1,0 +1,149 @@
+"""Compiles every kernel for GPUs that need not be there and reads what each will occupy.
+
+python -m gatelight.ops.triton.aot                 a table of registers, spills and shared memory
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.backends.nvidia.compiler import get_ptxas
+from triton.compiler import ASTSource
+
+from gatelight.ops.triton import dense, launch
+
+TARGETS = {
+    "sm_80": GPUTarget("cuda", 80, 32),
+    "sm_90": GPUTarget("cuda", 90, 32),
+    "sm_100": GPUTarget("cuda", 100, 32),
+    "gfx942": GPUTarget("hip", "gfx942", 64),
+}
+
+
+@dataclass(frozen=True)
+class Build:
+    """A kernel with its compile-time values, as a launch would compile it.
+
+    Attributes:
+        name: For people.
+        kernel: The jitted function.
+        constants: Its compile-time values.
+        storage: What activations are held in, in Triton's words.
+    """
+
+    name: str
+    kernel: Any
+    constants: dict[str, int | str | bool]
+    storage: str = "fp32"
+
+    def source(self) -> ASTSource:
+        """What the compiler takes: pointers aligned to 16 bytes, sizes of any value."""
+        names = self.kernel.arg_names
+        signature = {name: "constexpr" if name in self.constants else self._type(name) for name in names}
+        aligned = {(i,): [["tt.divisibility", 16]] for i, name in enumerate(names) if signature[name].startswith("*")}
+        return ASTSource(self.kernel, signature=signature, constexprs=self.constants, attrs=aligned)
+
+    def _type(self, name: str) -> str:
+        if name in ("x", "out", "grad_out", "grad_x"):
+            return f"*{self.storage}"
+        if name in ("fanin", "starts", "readers"):
+            return "*i32"
+        if name in ("source", "theta", "table", "grad_theta", "grad_slot"):
+            return "*fp32"
+        return "i32"
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What a compiled kernel occupies: registers of a thread, bytes spilled by it, bytes of shared memory."""
+
+    registers: int
+    spilled: int
+    shared: int
+
+
+def builds() -> Iterator[Build]:
+    """Every kernel in every arity, with the tiles of a wide layer at batch 100 (fused maps: at batch 1)."""
+    for kind, arity in [*itertools.product(["table"], range(1, 7)), ("iwp-sin", 2), ("iwp-sigmoid", 2), ("op", 2)]:
+        constants = {"KIND": kind, "ARITY": arity, **_tile(launch.TILE_FWD[arity], kind)}
+        yield Build(f"fwd arity {arity} {kind}", dense.lut_fwd_kernel, constants)
+    for source, kind in [("table", "table"), ("table", "iwp-sin"), ("iwp-sin", "iwp-sin"), ("op", "op")]:
+        constants = {"SOURCE": source, "KIND": kind, **_tile(launch.TILE_BWD[2], source)}
+        name = f"bwd arity 2 {kind}" + (" from tables" if source != kind else "")
+        yield Build(name, dense.lut2_bwd_kernel, constants)
+    for kind, arity in [*itertools.product(["table"], (1, 3, 4, 5, 6)), ("iwp-sin", 3)]:
+        flags = {"NEED_THETA": True, "NEED_SLOT": True}
+        constants = {"SOURCE": kind, "KIND": kind, "ARITY": arity, **flags, **_tile(launch.TILE_BWD[arity], kind)}
+        yield Build(f"bwd arity {arity} {kind}", dense.lut_bwd_kernel, constants)
+    yield Build("gather", dense.gather_kernel, {"BLOCK_R": launch.TILE_GATHER // 64, "BLOCK_B": 64})
+    for kind, arity in [("iwp-sin", 2), ("op", 2), ("op", 3)]:
+        constants = {
+            "KIND": kind,
+            "ARITY": arity,
+            "BLOCK_G": launch.TABLE_OP_GATES if kind == "op" else launch.TABLE_GATES,
+        }
+        yield Build(f"table arity {arity} {kind}", dense.table_kernel, constants)
+    for storage, kernel, extra in [
+        ("bf16", dense.lut_fwd_kernel, {"KIND": "table", "ARITY": 2}),
+        ("fp16", dense.lut2_bwd_kernel, {"SOURCE": "table", "KIND": "table"}),
+    ]:
+        name = f"{'fwd' if kernel is dense.lut_fwd_kernel else 'bwd'} arity 2 table"
+        yield Build(f"{name} {storage}", kernel, {**extra, **_tile(launch.TILE_FWD[2], "table")}, storage)
+
+
+def compile_for(build: Build, target: str) -> Resources:
+    """Compile for a name in :data:`TARGETS`."""
+    compiled = triton.compile(build.source(), target=TARGETS[target], options={"num_warps": launch.WARPS})
+    shared = int(compiled.metadata.shared)
+    if target.startswith("sm_"):
+        return _assembled(compiled.asm["ptx"], TARGETS[target].arch, shared)
+    text = compiled.asm["amdgcn"]
+    # Spilled registers are counted one by one, of 4 bytes in each lane.
+    return Resources(_number(r"\.vgpr_count: +(\d+)", text), 4 * _number(r"\.vgpr_spill_count: +(\d+)", text), shared)
+
+
+def _assembled(ptx: str, arch: int, shared: int) -> Resources:
+    chip = re.search(r"\.target (\w+)", ptx)
+    assert chip is not None
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "kernel.ptx")
+        path.write_text(ptx)
+        command = [get_ptxas(arch).path, "-v", f"--gpu-name={chip[1]}", str(path), "-o", str(path.with_suffix(".o"))]
+        report = subprocess.run(command, check=True, capture_output=True, text=True).stderr
+    spilled = _number(r"(\d+) bytes spill stores", report) + _number(r"(\d+) bytes spill loads", report)
+    return Resources(_number(r"Used (\d+) registers", report), spilled, shared)
+
+
+def _number(pattern: str, text: str) -> int:
+    found = re.search(pattern, text)
+    if found is None:
+        raise RuntimeError(f"the assembler's report does not match {pattern!r}: {text[-500:]}")
+    return int(found[1])
+
+
+def _tile(tile: int, kind: str) -> dict[str, int]:
+    block, samples = launch.blocks(128_000, 100 if kind == "table" else 1, tile, kind)
+    return {"BLOCK_G": block, "BLOCK_B": samples}
+
+
+def main() -> None:
+    """Print a table in Markdown."""
+    lines = ["| kernel | " + " | ".join(TARGETS) + " |", "|---|" + "---|" * len(TARGETS)]
+    for build in builds():
+        cells = [compile_for(build, target) for target in TARGETS]
+        lines.append(f"| {build.name} | " + " | ".join(f"{c.registers}, {c.spilled}, {c.shared}" for c in cells) + " |")
+    sys.stdout.write("registers, bytes spilled, bytes of shared memory\n\n" + "\n".join(lines) + "\n")
+
+
+if __name__ == "__main__":
+    main()
