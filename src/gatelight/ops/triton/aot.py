@@ -20,7 +20,8 @@ from triton.backends.compiler import GPUTarget
 from triton.backends.nvidia.compiler import get_ptxas
 from triton.compiler import ASTSource
 
-from gatelight.ops.triton import dense, launch
+from gatelight.ops.triton import launch
+from gatelight.ops.triton.kernels import dense
 
 TARGETS = {
     "sm_80": GPUTarget("cuda", 80, 32),
@@ -43,7 +44,7 @@ class Build:
 
     name: str
     kernel: Any
-    constants: dict[str, int | str | bool]
+    constants: dict[str, Any]
     storage: str = "fp32"
 
     def source(self) -> ASTSource:
@@ -93,12 +94,11 @@ def builds() -> Iterator[Build]:
             "BLOCK_G": launch.TABLE_OP_GATES if kind == "op" else launch.TABLE_GATES,
         }
         yield Build(f"table arity {arity} {kind}", dense.table_kernel, constants)
-    for storage, kernel, extra in [
-        ("bf16", dense.lut_fwd_kernel, {"KIND": "table", "ARITY": 2}),
-        ("fp16", dense.lut2_bwd_kernel, {"SOURCE": "table", "KIND": "table"}),
-    ]:
-        name = f"{'fwd' if kernel is dense.lut_fwd_kernel else 'bwd'} arity 2 table"
-        yield Build(f"{name} {storage}", kernel, {**extra, **_tile(launch.TILE_FWD[2], "table")}, storage)
+    tile = _tile(launch.TILE_BWD[2], "table")
+    constants = {"KIND": "table", "ARITY": 2, **tile}
+    yield Build("fwd arity 2 table bf16", dense.lut_fwd_kernel, constants, "bf16")
+    constants = {"SOURCE": "table", "KIND": "table", **tile}
+    yield Build("bwd arity 2 table fp16", dense.lut2_bwd_kernel, constants, "fp16")
 
 
 def compile_for(build: Build, target: str) -> Resources:

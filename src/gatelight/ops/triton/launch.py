@@ -10,11 +10,8 @@ import torch
 import triton
 from torch import Tensor
 
-from gatelight.ops.triton import dense
 from gatelight.ops.triton.index import readers_of
-
-#: What arrays may hold; arithmetic is float32.
-STORAGE = (torch.float32, torch.bfloat16, torch.float16)
+from gatelight.ops.triton.kernels import dense
 
 #: Below this batch the kernels compute tables from theta themselves: reading the parameters costs more than arithmetic,
 #: and a table in memory would be read and written once more.

@@ -1,7 +1,7 @@
 """Kernels of a dense layer of gates on feature-major arrays: x [features, batch], out [gates, batch].
 
-A program computes a tile [BLOCK_G gates, BLOCK_B samples], so loads of a row are coalesced over the batch. Arithmetic is
-float32 whatever the arrays hold. Nothing is added atomically: sums over the batch stay in one program, and a row of
+A program computes a tile [BLOCK_G gates, BLOCK_B samples], so loads of a row are coalesced over the batch. Arithmetic
+is float32 whatever the arrays hold. Nothing is added atomically: sums over the batch stay in one program, and a row of
 the input gathers from the gates that read it in the order of the inverse index, so results repeat bit for bit.
 """
 
@@ -10,38 +10,17 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from gatelight.ops.triton.maps import entries, store_gradient
+from gatelight.ops.triton.kernels.gate import differentiate, evaluate, load_tile
+from gatelight.ops.triton.kernels.maps import entries, store_gradient
 
 
 @triton.jit
-def load_tile(rows, row, stride, sample, inside):
-    """Values [rows, samples] of an array [.., batch] whose rows begin ``stride`` apart, as float32."""
-    at = row.to(tl.int64)[:, None] * stride + sample[None, :]
-    return tl.load(rows + at, mask=inside, other=0.0).to(tl.float32)
-
-
-@triton.jit
-def fold(table, value, HALF: tl.constexpr):
-    """One input applied to a table of 2 HALF entries: ``low + value (high - low)``."""
-    folded = ()
-    for entry in tl.static_range(HALF):
-        folded = folded + (table[entry] + value * (table[entry + HALF] - table[entry]),)
-    return folded
-
-
-@triton.jit
-def unfold(grads, table, value, HALF: tl.constexpr):
-    """The backward of :func:`fold`: the gradient for the input, and those for the 2 HALF entries."""
-    handed = grads[0] * (table[HALF] - table[0])
-    low = ()
-    high = ()
-    for entry in tl.static_range(HALF):
-        if entry > 0:
-            handed += grads[entry] * (table[entry + HALF] - table[entry])
-        part = grads[entry] * value
-        low = low + (grads[entry] - part,)
-        high = high + (part,)
-    return handed, low + high
+def widened(table, ARITY: tl.constexpr):
+    """Entries [BLOCK_G] as [BLOCK_G, 1]."""
+    wide = ()
+    for entry in tl.static_range(1 << ARITY):
+        wide = wide + (table[entry][:, None],)
+    return wide
 
 
 @triton.jit
@@ -63,25 +42,12 @@ def lut_fwd_kernel(
     sample = tl.program_id(1) * BLOCK_B + tl.arange(0, BLOCK_B)
     inside_gate = gate < gates
     inside = inside_gate[:, None] & (sample < batch)[None, :]
-    table = entries(theta, gate, inside_gate, KIND, ARITY)
-    if ARITY == 2:
-        p_row = tl.load(fanin + 2 * gate, mask=inside_gate, other=0)
-        q_row = tl.load(fanin + 2 * gate + 1, mask=inside_gate, other=0)
-        p = load_tile(x, p_row, x_stride, sample, inside)
-        q = load_tile(x, q_row, x_stride, sample, inside)
-        c0 = table[0]
-        c1 = table[1] - c0
-        c2 = table[2] - c0
-        c3 = table[3] - table[2] - c1
-        value = c0[:, None] + c1[:, None] * q + p * (c2[:, None] + c3[:, None] * q)
-    else:
-        wide = ()
-        for entry in tl.static_range(1 << ARITY):
-            wide = wide + (table[entry][:, None],)
-        for slot in tl.static_range(ARITY):
-            row = tl.load(fanin + ARITY * gate + slot, mask=inside_gate, other=0)
-            wide = fold(wide, load_tile(x, row, x_stride, sample, inside), 1 << (ARITY - 1 - slot))
-        value = wide[0]
+    table = widened(entries(theta, gate, inside_gate, KIND, ARITY), ARITY)
+    inputs = ()
+    for slot in tl.static_range(ARITY):
+        row = tl.load(fanin + ARITY * gate + slot, mask=inside_gate, other=0)
+        inputs = inputs + (load_tile(x, row, x_stride, sample, inside),)
+    value = evaluate(table, inputs, ARITY)
     tl.store(out + gate[:, None] * batch + sample[None, :], value, mask=inside)
 
 
@@ -151,7 +117,7 @@ def lut2_bwd_kernel(
             sample = first + tl.arange(0, BLOCK_B)
             inside_batch = sample < batch
             total = tl.zeros((BLOCK_G, BLOCK_B), tl.float32)
-            for step in range(0, longest):
+            for step in range(longest):
                 there = begin + step < end
                 reader = tl.load(readers + begin + step, mask=there, other=0)
                 gate = (reader // 2).to(tl.int64)
@@ -192,28 +158,23 @@ def lut_bwd_kernel(
     """The gradient for theta, and what each gate hands to each of its slots, float32 [gates * ARITY, batch]."""
     gate = tl.program_id(0).to(tl.int64) * BLOCK_G + tl.arange(0, BLOCK_G)
     inside_gate = gate < gates
-    table = entries(source, gate, inside_gate, SOURCE, ARITY)
-    wide = ()
+    table = widened(entries(source, gate, inside_gate, SOURCE, ARITY), ARITY)
     sums = ()
-    for entry in tl.static_range(1 << ARITY):
-        wide = wide + (table[entry][:, None],)
+    for _ in tl.static_range(1 << ARITY):
         sums = sums + (tl.zeros((BLOCK_G, BLOCK_B), tl.float32),)
     for first in range(0, batch, BLOCK_B):
         sample = first + tl.arange(0, BLOCK_B)
         inside = inside_gate[:, None] & (sample < batch)[None, :]
-        folds = (wide,)
-        values = ()
+        inputs = ()
         for slot in tl.static_range(ARITY):
             row = tl.load(fanin + ARITY * gate + slot, mask=inside_gate, other=0)
-            value = load_tile(x, row, x_stride, sample, inside)
-            values = values + (value,)
-            folds = folds + (fold(folds[slot], value, 1 << (ARITY - 1 - slot)),)
-        grads = (load_tile(grad_out, gate, grad_stride, sample, inside),)
-        for back in tl.static_range(ARITY):
-            handed, grads = unfold(grads, folds[ARITY - 1 - back], values[ARITY - 1 - back], 1 << back)
-            if NEED_SLOT:
-                at = (gate * ARITY + (ARITY - 1 - back))[:, None] * batch + sample[None, :]
-                tl.store(grad_slot + at, handed, mask=inside)
+            inputs = inputs + (load_tile(x, row, x_stride, sample, inside),)
+        grad = load_tile(grad_out, gate, grad_stride, sample, inside)
+        handed, grads = differentiate(grad, table, inputs, ARITY)
+        if NEED_SLOT:
+            for slot in tl.static_range(ARITY):
+                at = (gate * ARITY + slot)[:, None] * batch + sample[None, :]
+                tl.store(grad_slot + at, handed[slot], mask=inside)
         if NEED_THETA:
             added = ()
             for entry in tl.static_range(1 << ARITY):
@@ -245,7 +206,7 @@ def gather_kernel(
     begin = tl.load(starts + row, mask=inside_row, other=0)
     end = tl.load(starts + row + 1, mask=inside_row, other=0)
     total = tl.zeros((BLOCK_R, BLOCK_B), tl.float32)
-    for step in range(0, tl.max(end - begin, axis=0)):
+    for step in range(tl.max(end - begin, axis=0)):
         there = begin + step < end
         reader = tl.load(readers + begin + step, mask=there, other=0)
         total += load_tile(grad_slot, reader, batch, sample, there[:, None] & inside_batch[None, :])
