@@ -82,9 +82,9 @@ def layer_bwd(
     need_x: bool = True,
     need_theta: bool = True,
 ) -> tuple[Tensor | None, Tensor | None]:
-    """Gradients of :func:`layer_fwd` for x and theta, each only if needed."""
+    """Gradients of :func:`layer_fwd` for x (in grad_out's dtype) and theta, each only if needed."""
     x, grad_out, theta, fanin = _rows(x), _rows(grad_out), theta.contiguous(), fanin.contiguous()
-    grad_x = torch.empty_like(x, memory_format=torch.contiguous_format) if need_x else None
+    grad_x = x.new_empty(x.shape, dtype=grad_out.dtype) if need_x else None
     grad_theta = torch.empty_like(theta) if need_theta else None
     if grad_out.numel() == 0 or x.numel() == 0:
         return (
