@@ -20,8 +20,12 @@ from triton.backends.compiler import GPUTarget
 from triton.backends.nvidia.compiler import get_ptxas
 from triton.compiler import ASTSource
 
+from gatelight.ops.convshape import ConvShape
+from gatelight.ops.triton import conv as conv_launch
 from gatelight.ops.triton import launch
-from gatelight.ops.triton.kernels import dense
+from gatelight.ops.triton.kernels import conv, dense
+
+GEOMETRY = ("OUT_WIDTH", "HEIGHT", "WIDTH", "KERNEL", "STRIDE", "PADDING", "POOL")
 
 TARGETS = {
     "sm_80": GPUTarget("cuda", 80, 32),
@@ -40,12 +44,20 @@ class Build:
         kernel: The jitted function.
         constants: Its compile-time values.
         storage: What activations are held in, in Triton's words.
+        targets: Where the tests compile it: the trees that no network uses, on one GPU of each maker.
     """
 
     name: str
     kernel: Any
     constants: dict[str, Any]
     storage: str = "fp32"
+    targets: tuple[str, ...] = tuple(TARGETS)
+
+    @property
+    def large(self) -> bool:
+        """Whether a program holds the sums of 60 or more table entries."""
+        arity, gates = self.constants.get("ARITY", 2), self.constants.get("TREE_GATES", 1)
+        return bool(gates << arity >= 60)
 
     def source(self) -> ASTSource:
         """What the compiler takes: pointers aligned to 16 bytes, sizes of any value."""
@@ -59,7 +71,9 @@ class Build:
             return f"*{self.storage}"
         if name in ("fanin", "starts", "readers"):
             return "*i32"
-        if name in ("source", "theta", "table", "grad_theta", "grad_slot"):
+        if name == "winner":
+            return "*u8"
+        if name in ("source", "theta", "table", "grad_theta", "grad_table", "grad_slot", "grad_leaf", "partial"):
             return "*fp32"
         return "i32"
 
@@ -101,6 +115,29 @@ def builds() -> Iterator[Build]:
     yield Build("bwd arity 2 table fp16", dense.lut2_bwd_kernel, constants, "fp16")
 
 
+def conv_builds() -> Iterator[Build]:
+    """The kernels of convolutional layers: the networks' trees of depth 3 with and without pooling, and others."""
+    for arity, depth, pool in [(2, 3, 2), (2, 3, 1), (2, 4, 2), (3, 2, 2), (6, 1, 1), (1, 3, 2)]:
+        shape = ConvShape(32, 16, 16, kernel=3, padding=1, arity=arity, depth=depth, pool=pool)
+        assert conv_launch.supported(shape)
+        geometry = dict(zip(GEOMETRY, conv_launch.geometry(shape), strict=True))
+        tree = {"ARITY": arity, "DEPTH": depth, "TREE_GATES": shape.tree_gates}
+        block, samples = launch.blocks(shape.out_height * shape.out_width, 128, conv_launch.TILE)
+        tile = {"BLOCK_P": block, "BLOCK_B": samples}
+        name = f"arity {arity} depth {depth} pool {pool}"
+        usual = (arity, depth) == (2, 3)
+        targets = tuple(TARGETS) if usual else ("sm_90", "gfx942")
+        fwd, bwd = geometry | tree | tile | {"KEEP": True}, geometry | tree | tile | {"NEED_X": True}
+        yield Build(f"conv fwd {name}", conv.conv_fwd_kernel, fwd, targets=targets)
+        yield Build(f"conv bwd {name}", conv.conv_bwd_kernel, bwd, targets=targets)
+        if usual:
+            leaves = {"LEAVES": shape.leaves}
+            yield Build(f"conv gather {name}", conv.conv_gather_kernel, geometry | leaves | tile)
+    for kind, gates in [("iwp-sin", launch.TABLE_GATES), ("op", launch.TABLE_OP_GATES)]:
+        constants = {"KIND": kind, "ARITY": 2, "BLOCK_G": gates}
+        yield Build(f"table bwd arity 2 {kind}", conv.table_bwd_kernel, constants)
+
+
 def compile_for(build: Build, target: str) -> Resources:
     """Compile for a name in :data:`TARGETS`."""
     compiled = triton.compile(build.source(), target=TARGETS[target], options={"num_warps": launch.WARPS})
@@ -139,7 +176,7 @@ def _tile(tile: int, kind: str) -> dict[str, int]:
 def main() -> None:
     """Print a table in Markdown."""
     lines = ["| kernel | " + " | ".join(TARGETS) + " |", "|---|" + "---|" * len(TARGETS)]
-    for build in builds():
+    for build in (*builds(), *conv_builds()):
         cells = [compile_for(build, target) for target in TARGETS]
         lines.append(f"| {build.name} | " + " | ".join(f"{c.registers}, {c.spilled}, {c.shared}" for c in cells) + " |")
     sys.stdout.write("registers, bytes spilled, bytes of shared memory\n\n" + "\n".join(lines) + "\n")

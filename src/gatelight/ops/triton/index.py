@@ -32,12 +32,12 @@ def invert(fanin: Tensor, features: int) -> Readers:
 _cache = WeakTensorKeyDictionary()
 
 
-def readers_of(fanin: Tensor, features: int) -> Readers:
-    """:func:`invert`, computed once for a tensor of connections as long as nobody writes to it."""
-    version = 0 if fanin.is_inference() else fanin._version
+def readers_of(fanin: Tensor, rows: int, span: int = 1) -> Readers:
+    """:func:`invert` of ``fanin // span``, computed once for a tensor of connections that nobody writes to."""
+    key = 0 if fanin.is_inference() else fanin._version, rows, span
     known = _cache.get(fanin)
-    if known is None or known[0] != (version, features):
-        known = (version, features), invert(fanin, features)
+    if known is None or known[0] != key:
+        known = key, invert(fanin // span, rows)
         _cache[fanin] = known
     found: Readers = known[1]
     return found

@@ -59,7 +59,7 @@ def table_fwd(theta: Tensor, kind: str, arity: int) -> Tensor:
 
 def layer_fwd(x: Tensor, fanin: Tensor, theta: Tensor, kind: str = "table") -> Tensor:
     """Outputs [gates, batch], in x's dtype, of gates whose tables theta stands for."""
-    x = _rows(x)
+    x = as_rows(x)
     gates, arity = fanin.shape
     batch = x.shape[1]
     out = x.new_empty(gates, batch)
@@ -83,7 +83,7 @@ def layer_bwd(
     need_theta: bool = True,
 ) -> tuple[Tensor | None, Tensor | None]:
     """Gradients of :func:`layer_fwd` for x (in grad_out's dtype) and theta, each only if needed."""
-    x, grad_out, theta, fanin = _rows(x), _rows(grad_out), theta.contiguous(), fanin.contiguous()
+    x, grad_out, theta, fanin = as_rows(x), as_rows(grad_out), theta.contiguous(), fanin.contiguous()
     grad_x = x.new_empty(x.shape, dtype=grad_out.dtype) if need_x else None
     grad_theta = torch.empty_like(theta) if need_theta else None
     if grad_out.numel() == 0 or x.numel() == 0:
@@ -166,6 +166,6 @@ def _source(theta: Tensor, kind: str, arity: int, batch: int) -> tuple[Tensor, s
     return table_fwd(theta, kind, arity), "table"
 
 
-def _rows(x: Tensor) -> Tensor:
+def as_rows(x: Tensor) -> Tensor:
     """An array [rows, batch] with the samples of a row side by side."""
     return x if x.stride(1) == 1 or x.shape[1] <= 1 else x.contiguous()
