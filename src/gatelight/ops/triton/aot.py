@@ -5,7 +5,6 @@ python -m gatelight.ops.triton.aot                 a table of registers, spills 
 
 from __future__ import annotations
 
-import itertools
 import re
 import subprocess
 import sys
@@ -88,31 +87,36 @@ class Resources:
 
 
 def builds() -> Iterator[Build]:
-    """Every kernel in every arity, with the tiles of a wide layer at batch 100 (fused maps: at batch 1)."""
-    for kind, arity in [*itertools.product(["table"], range(1, 7)), ("iwp-sin", 2), ("iwp-sigmoid", 2), ("op", 2)]:
-        constants = {"KIND": kind, "ARITY": arity, **_tile(launch.TILE_FWD[arity], kind)}
-        yield Build(f"fwd arity {arity} {kind}", dense.lut_fwd_kernel, constants)
-    for source, kind in [("table", "table"), ("table", "iwp-sin"), ("iwp-sin", "iwp-sin"), ("op", "op")]:
-        constants = {"SOURCE": source, "KIND": kind, **_tile(launch.TILE_BWD[2], source)}
-        name = f"bwd arity 2 {kind}" + (" from tables" if source != kind else "")
-        yield Build(name, dense.lut2_bwd_kernel, constants)
-    for kind, arity in [*itertools.product(["table"], (1, 3, 4, 5, 6)), ("iwp-sin", 3)]:
+    """The kernels of dense layers in every arity, with the tiles of a wide layer; batches below 32 fuse the maps."""
+    for kind, arity, batch in [
+        *[("table", arity, 100) for arity in range(1, 7)],
+        *[("iwp-sin", 2, 1), ("iwp-sin", 2, 25), ("iwp-sigmoid", 2, 1), ("op", 2, 1), ("op", 3, 1)],
+    ]:
+        constants = {"KIND": kind, "ARITY": arity, **_tile(launch.TILE_FWD, kind, arity, batch)}
+        yield Build(f"fwd arity {arity} {kind} batch {batch}", dense.lut_fwd_kernel, constants)
+    for source, kind, batch in [
+        *[("table", "table", 100), ("table", "iwp-sin", 100), ("table", "op", 100)],
+        *[("iwp-sin", "iwp-sin", 1), ("iwp-sin", "iwp-sin", 25), ("op", "op", 1), ("op", "op", 25)],
+    ]:
+        constants = {"SOURCE": source, "KIND": kind, **_tile(launch.TILE_BWD, kind, 2, batch)}
+        yield Build(f"bwd arity 2 {kind} batch {batch}", dense.lut2_bwd_kernel, constants)
+    for kind, arity, batch in [
+        *[("table", arity, 100) for arity in (1, 3, 4, 5, 6)],
+        *[("iwp-sin", 3, 1), ("op", 3, 1)],
+    ]:
         flags = {"NEED_THETA": True, "NEED_SLOT": True}
-        constants = {"SOURCE": kind, "KIND": kind, "ARITY": arity, **flags, **_tile(launch.TILE_BWD[arity], kind)}
-        yield Build(f"bwd arity {arity} {kind}", dense.lut_bwd_kernel, constants)
+        tile = _tile(launch.TILE_BWD, kind, arity, batch)
+        constants = {"SOURCE": kind, "KIND": kind, "ARITY": arity, **flags, **tile}
+        yield Build(f"bwd arity {arity} {kind} batch {batch}", dense.lut_bwd_kernel, constants)
     yield Build("gather", dense.gather_kernel, {"BLOCK_R": launch.TILE_GATHER // 64, "BLOCK_B": 64})
     for kind, arity in [("iwp-sin", 2), ("op", 2), ("op", 3)]:
-        constants = {
-            "KIND": kind,
-            "ARITY": arity,
-            "BLOCK_G": launch.TABLE_OP_GATES if kind == "op" else launch.TABLE_GATES,
-        }
+        constants = {"KIND": kind, "ARITY": arity, "BLOCK_G": launch.most_gates(kind, arity)}
         yield Build(f"table arity {arity} {kind}", dense.table_kernel, constants)
-    tile = _tile(launch.TILE_BWD[2], "table")
+    tile = _tile(launch.TILE_BWD, "table", 2, 100)
     constants = {"KIND": "table", "ARITY": 2, **tile}
-    yield Build("fwd arity 2 table bf16", dense.lut_fwd_kernel, constants, "bf16")
+    yield Build("fwd arity 2 table batch 100 bf16", dense.lut_fwd_kernel, constants, "bf16")
     constants = {"SOURCE": "table", "KIND": "table", **tile}
-    yield Build("bwd arity 2 table fp16", dense.lut2_bwd_kernel, constants, "fp16")
+    yield Build("bwd arity 2 table batch 100 fp16", dense.lut2_bwd_kernel, constants, "fp16")
 
 
 def conv_builds() -> Iterator[Build]:
@@ -133,8 +137,8 @@ def conv_builds() -> Iterator[Build]:
         if usual:
             leaves = {"LEAVES": shape.leaves}
             yield Build(f"conv gather {name}", conv.conv_gather_kernel, geometry | leaves | tile)
-    for kind, gates in [("iwp-sin", launch.TABLE_GATES), ("op", launch.TABLE_OP_GATES)]:
-        constants = {"KIND": kind, "ARITY": 2, "BLOCK_G": gates}
+    for kind in ("iwp-sin", "op"):
+        constants = {"KIND": kind, "ARITY": 2, "BLOCK_G": launch.most_gates(kind, 2)}
         yield Build(f"table bwd arity 2 {kind}", conv.table_bwd_kernel, constants)
 
 
@@ -168,9 +172,9 @@ def _number(pattern: str, text: str) -> int:
     return int(found[1])
 
 
-def _tile(tile: int, kind: str) -> dict[str, int]:
-    block, samples = launch.blocks(128_000, 100 if kind == "table" else 1, tile, kind)
-    return {"BLOCK_G": block, "BLOCK_B": samples}
+def _tile(tiles: dict[int, int], kind: str, arity: int, batch: int) -> dict[str, int]:
+    block, samples = launch.blocks(128_000, batch, tiles[arity])
+    return {"BLOCK_G": min(block, launch.most_gates(kind, arity)), "BLOCK_B": samples}
 
 
 def main() -> None:

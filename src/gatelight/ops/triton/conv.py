@@ -13,7 +13,7 @@ from torch.autograd.function import once_differentiable
 from gatelight.ops.convshape import ConvShape
 from gatelight.ops.triton.index import readers_of
 from gatelight.ops.triton.kernels import conv as kernels
-from gatelight.ops.triton.launch import TABLE_GATES, TABLE_OP_GATES, WARPS, as_rows, blocks, table_fwd
+from gatelight.ops.triton.launch import WARPS, as_rows, blocks, most_gates, table_fwd
 
 #: Table entries of a tree up to which a program can hold their sums; larger trees run on the reference.
 MOST_ENTRIES = 64
@@ -76,7 +76,7 @@ def layer_bwd(
     )
     grad_theta = torch.empty_like(theta)
     gates = len(theta)
-    gate_block = TABLE_OP_GATES if kind == "op" else TABLE_GATES
+    gate_block = most_gates(kind, shape.arity)
     kernels.table_bwd_kernel[(triton.cdiv(gates, gate_block),)](
         partial, theta, grad_theta, gates, parts, kind, shape.arity, gate_block, num_warps=WARPS
     )

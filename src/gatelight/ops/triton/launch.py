@@ -26,14 +26,22 @@ TILE_BWD = {1: 512, 2: 512, 3: 256, 4: 256, 5: 128, 6: 128}
 TILE_GATHER = 512
 #: Programs below which a launch leaves multiprocessors idle or with too few loads under way.
 FEW_PROGRAMS = 2048
-#: Gates of a program that computes softmax(theta): each brings 2**(2**arity) values.
-MOST_OP_GATES = 64
+#: Weights of OP that a program holds: a gate has 2**(2**arity) of them.
+MOST_WEIGHTS = 1024
 #: Gates of a program that computes tables alone.
 TABLE_GATES = 128
-TABLE_OP_GATES = 16
 
 
-def blocks(rows: int, batch: int, tile: int, kind: str = "table") -> tuple[int, int]:
+def most_gates(kind: str, arity: int) -> int:
+    """Gates of a program at most: few where each has a softmax over all functions.
+
+    >>> most_gates("op", 2), most_gates("op", 3), most_gates("iwp-sin", 3)
+    (64, 4, 128)
+    """
+    return min(TABLE_GATES, MOST_WEIGHTS >> (1 << arity)) if kind == "op" else TABLE_GATES
+
+
+def blocks(rows: int, batch: int, tile: int) -> tuple[int, int]:
     """The tile's rows and samples, powers of two; narrower where a layer would give too few programs.
 
     >>> blocks(128_000, 100, 512), blocks(128_000, 1, 512), blocks(100, 100, 512)
@@ -43,7 +51,7 @@ def blocks(rows: int, batch: int, tile: int, kind: str = "table") -> tuple[int, 
     block = max(1, tile // samples)
     while block * samples > 32 * WARPS and triton.cdiv(rows, block) < FEW_PROGRAMS:
         block //= 2
-    return min(block, MOST_OP_GATES if kind == "op" else block), samples
+    return block, samples
 
 
 def table_fwd(theta: Tensor, kind: str, arity: int) -> Tensor:
@@ -51,7 +59,7 @@ def table_fwd(theta: Tensor, kind: str, arity: int) -> Tensor:
     gates = theta.shape[0]
     table = theta.new_empty(gates, 1 << arity)
     if gates:
-        block = TABLE_OP_GATES if kind == "op" else TABLE_GATES
+        block = most_gates(kind, arity)
         grid = (triton.cdiv(gates, block),)
         dense.table_kernel[grid](theta.contiguous(), table, gates, kind, arity, block, num_warps=WARPS)
     return table
@@ -66,7 +74,8 @@ def layer_fwd(x: Tensor, fanin: Tensor, theta: Tensor, kind: str = "table") -> T
     if out.numel() == 0:
         return out
     source, source_kind = _source(theta, kind, arity, batch)
-    block, samples = blocks(gates, batch, TILE_FWD[arity], source_kind)
+    block, samples = blocks(gates, batch, TILE_FWD[arity])
+    block = min(block, most_gates(source_kind, arity))
     grid = triton.cdiv(gates, block), triton.cdiv(batch, samples)
     inputs = x, x.stride(0), fanin.contiguous(), source
     dense.lut_fwd_kernel[grid](*inputs, out, gates, batch, source_kind, arity, block, samples, num_warps=WARPS)
@@ -121,7 +130,8 @@ def _two_inputs_bwd(
 ) -> None:
     (features, batch), gates = x.shape, fanin.shape[0]
     source, source_kind = _source(theta, kind, 2, batch)
-    block, samples = blocks(gates, batch, TILE_BWD[2], source_kind)
+    block, samples = blocks(gates, batch, TILE_BWD[2])
+    block = min(block, most_gates(kind, 2))
     gate_blocks = 0 if grad_theta is None else triton.cdiv(gates, block)
     row_blocks = 0 if grad_x is None else triton.cdiv(features, block)
     # Where a gradient is not wanted no program touches its pointers; some tensor has to stand for them.
@@ -145,7 +155,8 @@ def _any_bwd(
     (features, batch), (gates, arity) = x.shape, fanin.shape
     source, source_kind = _source(theta, kind, arity, batch)
     handed = x.new_empty((gates * arity, batch) if grad_x is not None else (1, 1), dtype=torch.float32)
-    block, samples = blocks(gates, batch, TILE_BWD[arity], source_kind)
+    block, samples = blocks(gates, batch, TILE_BWD[arity])
+    block = min(block, most_gates(kind, arity))
     inputs = grad_out, grad_out.stride(0), x, x.stride(0), fanin, source, theta
     outputs = theta if grad_theta is None else grad_theta, handed
     constants = source_kind, kind, arity, grad_theta is not None, grad_x is not None, block, samples
