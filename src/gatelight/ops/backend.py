@@ -41,6 +41,11 @@ def get_backend() -> str:
     return "reference" if _chosen == "reference" or native.load() is None else "cpu"
 
 
+def is_reference_forced() -> bool:
+    """Whether the reference was asked for, whatever else is there."""
+    return _chosen == "reference"
+
+
 def native_takes(*tensors: Tensor) -> bool:
     """Whether the native kernels compute these operands: float32 on the CPU, and not switched off or missing."""
     if _chosen == "reference" or any(t.dtype != torch.float32 or t.device.type != "cpu" for t in tensors):

@@ -28,6 +28,8 @@ def interpreted() -> bool:
 @functools.cache
 def why_not() -> str | None:
     """Why the kernels cannot run in this process, or None if they can."""
+    if not interpreted() and not torch.cuda.is_available():
+        return "torch sees no GPU"
     try:
         importlib.import_module("triton")
     except ImportError as error:
@@ -35,11 +37,8 @@ def why_not() -> str | None:
     version = importlib.metadata.version("triton")
     if tuple(int(part) for part in version.split(".")[:2]) < OLDEST:
         return f"triton {version} is older than {OLDEST[0]}.{OLDEST[1]}"
-    if interpreted():
-        return None
-    if not torch.cuda.is_available():
-        return "torch sees no GPU"
-    capability = torch.cuda.get_device_capability()
-    if torch.version.hip is None and capability < OLDEST_CAPABILITY:
-        return f"the GPU's compute capability {capability[0]}.{capability[1]} is below 8.0"
+    if not interpreted() and torch.version.hip is None:
+        capability = torch.cuda.get_device_capability()
+        if capability < OLDEST_CAPABILITY:
+            return f"the GPU's compute capability {capability[0]}.{capability[1]} is below 8.0"
     return None

@@ -13,7 +13,7 @@ from torch.autograd.function import once_differentiable
 from gatelight.ops.convshape import ConvShape
 from gatelight.ops.triton.index import readers_of
 from gatelight.ops.triton.kernels import conv as kernels
-from gatelight.ops.triton.launch import WARPS, as_rows, blocks, most_gates, table_fwd
+from gatelight.ops.triton.launch import WARPS, as_rows, blocks, most_gates, on_its_device, table_fwd
 
 #: Table entries of a tree up to which a program can hold their sums; larger trees run on the reference.
 MOST_ENTRIES = 64
@@ -33,6 +33,7 @@ def supported(shape: ConvShape) -> bool:
     return shape.tree_gates << shape.arity <= MOST_ENTRIES and shape.pool**2 <= MOST_PLACES
 
 
+@on_its_device
 def layer_fwd(
     x: Tensor, shape: ConvShape, fanin: Tensor, theta: Tensor, kind: str, keep: bool = False
 ) -> tuple[Tensor, Tensor]:
@@ -55,6 +56,7 @@ def layer_fwd(
     return out, winner
 
 
+@on_its_device
 def layer_bwd(
     grad_out: Tensor, x: Tensor, winner: Tensor, shape: ConvShape, fanin: Tensor, theta: Tensor, kind: str, need_x: bool
 ) -> tuple[Tensor | None, Tensor]:

@@ -6,6 +6,10 @@ are trusted here: check them once where they are made.
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
+from typing import Concatenate, ParamSpec, TypeVar
+
 import torch
 import triton
 from torch import Tensor
@@ -16,6 +20,9 @@ from gatelight.ops.triton.kernels import dense
 #: Below this batch the kernels compute tables from theta themselves: reading the parameters costs more than arithmetic,
 #: and a table in memory would be read and written once more.
 FUSED_BATCH = 32
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 WARPS = 4
 #: Samples of a tile: rows of 64 float32 are two cache lines, and 64 columns of a wide layer still fit a GPU's cache.
@@ -30,6 +37,19 @@ FEW_PROGRAMS = 2048
 MOST_WEIGHTS = 1024
 #: Gates of a program that computes tables alone.
 TABLE_GATES = 128
+
+
+def on_its_device(function: Callable[Concatenate[Tensor, P], R]) -> Callable[Concatenate[Tensor, P], R]:
+    """Launch on the GPU of the first argument, which need not be the current one."""
+
+    @functools.wraps(function)
+    def guarded(first: Tensor, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        if first.device.type == "cpu" or first.device.index == torch.cuda.current_device():
+            return function(first, *args, **kwargs)
+        with torch.cuda.device(first.device):
+            return function(first, *args, **kwargs)
+
+    return guarded
 
 
 def most_gates(kind: str, arity: int) -> int:
@@ -54,6 +74,7 @@ def blocks(rows: int, batch: int, tile: int) -> tuple[int, int]:
     return block, samples
 
 
+@on_its_device
 def table_fwd(theta: Tensor, kind: str, arity: int) -> Tensor:
     """Tables [gates, 2**arity] of parameters [gates, parameters]."""
     gates = theta.shape[0]
@@ -65,6 +86,7 @@ def table_fwd(theta: Tensor, kind: str, arity: int) -> Tensor:
     return table
 
 
+@on_its_device
 def layer_fwd(x: Tensor, fanin: Tensor, theta: Tensor, kind: str = "table") -> Tensor:
     """Outputs [gates, batch], in x's dtype, of gates whose tables theta stands for."""
     x = as_rows(x)
@@ -82,6 +104,7 @@ def layer_fwd(x: Tensor, fanin: Tensor, theta: Tensor, kind: str = "table") -> T
     return out
 
 
+@on_its_device
 def layer_bwd(
     grad_out: Tensor,
     x: Tensor,
