@@ -152,7 +152,8 @@ def _two_inputs_bwd(
     grad_theta: Tensor | None,
 ) -> None:
     (features, batch), gates = x.shape, fanin.shape[0]
-    source, source_kind = _source(theta, kind, 2, batch)
+    # The parameters' gradient of two-input gates needs no table.
+    source, source_kind = (theta, "table") if grad_x is None else _source(theta, kind, 2, batch)
     block, samples = blocks(gates, batch, TILE_BWD[2])
     block = min(block, most_gates(kind, 2))
     gate_blocks = 0 if grad_theta is None else triton.cdiv(gates, block)
