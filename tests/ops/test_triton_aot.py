@@ -16,7 +16,10 @@ def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
 
 
-@pytest.mark.parametrize("build", [*aot.builds(), *aot.conv_builds()], ids=lambda build: build.name)
+BUILDS = [*aot.builds(), *aot.conv_builds(), *aot.sized_builds()]
+
+
+@pytest.mark.parametrize("build", BUILDS, ids=lambda build: build.name)
 def test_it_compiles_and_fits(build: aot.Build) -> None:
     for target in build.targets:
         used = aot.compile_for(build, target)

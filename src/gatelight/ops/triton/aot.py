@@ -5,6 +5,7 @@ python -m gatelight.ops.triton.aot                 a table of registers, spills 
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import subprocess
 import sys
@@ -12,7 +13,7 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 import triton
 from triton.backends.compiler import GPUTarget
@@ -34,6 +35,12 @@ TARGETS = {
 }
 
 
+ALL = tuple(TARGETS)
+FEW = ("sm_90", "gfx942")
+
+Sizes = Literal["any", "multiples of 16", "1"]
+
+
 @dataclass(frozen=True)
 class Build:
     """A kernel with its compile-time values, as a launch would compile it.
@@ -43,14 +50,17 @@ class Build:
         kernel: The jitted function.
         constants: Its compile-time values.
         storage: What activations are held in, in Triton's words.
-        targets: Where the tests compile it: the trees that no network uses, on one GPU of each maker.
+        targets: Where the tests compile it; what no network of the papers uses, on one GPU of each maker.
+        sizes: What is known of sizes and strides when the kernel is compiled: nothing, that they are multiples of 16
+            (loads become wider), or that all are 1 (they become constants).
     """
 
     name: str
     kernel: Any
     constants: dict[str, Any]
     storage: str = "fp32"
-    targets: tuple[str, ...] = tuple(TARGETS)
+    targets: tuple[str, ...] = ALL
+    sizes: Sizes = "any"
 
     @property
     def large(self) -> bool:
@@ -59,11 +69,16 @@ class Build:
         return bool(gates << arity >= 60)
 
     def source(self) -> ASTSource:
-        """What the compiler takes: pointers aligned to 16 bytes, sizes of any value."""
+        """What the compiler takes, as at a launch with pointers that are aligned to 16 bytes."""
         names = self.kernel.arg_names
-        signature = {name: "constexpr" if name in self.constants else self._type(name) for name in names}
-        aligned = {(i,): [["tt.divisibility", 16]] for i, name in enumerate(names) if signature[name].startswith("*")}
-        return ASTSource(self.kernel, signature=signature, constexprs=self.constants, attrs=aligned)
+        types = {name: self._type(name) for name in names if name not in self.constants}
+        constants = dict(self.constants)
+        if self.sizes == "1":
+            constants |= {name: 1 for name, kind in types.items() if kind == "i32"}
+        signature = {name: "constexpr" if name in constants else types[name] for name in names}
+        multiples = ("*", "i32") if self.sizes == "multiples of 16" else ("*",)
+        aligned = {(i,): [["tt.divisibility", 16]] for i, n in enumerate(names) if signature[n].startswith(multiples)}
+        return ASTSource(self.kernel, signature=signature, constexprs=constants, attrs=aligned)
 
     def _type(self, name: str) -> str:
         if name in ("x", "out", "grad_out", "grad_x"):
@@ -93,7 +108,8 @@ def builds() -> Iterator[Build]:
         *[("iwp-sin", 2, 1), ("iwp-sin", 2, 25), ("iwp-sigmoid", 2, 1), ("op", 2, 1), ("op", 3, 1)],
     ]:
         constants = {"KIND": kind, "ARITY": arity, **_tile(launch.TILE_FWD, kind, arity, batch)}
-        yield Build(f"fwd arity {arity} {kind} batch {batch}", dense.lut_fwd_kernel, constants)
+        targets = ALL if arity < 4 else FEW
+        yield Build(f"fwd arity {arity} {kind} batch {batch}", dense.lut_fwd_kernel, constants, targets=targets)
     for source, kind, batch in [
         *[("table", "table", 100), ("table", "iwp-sin", 100), ("table", "op", 100)],
         *[("iwp-sin", "iwp-sin", 1), ("iwp-sin", "iwp-sin", 25), ("op", "op", 1), ("op", "op", 25)],
@@ -107,7 +123,8 @@ def builds() -> Iterator[Build]:
         flags = {"NEED_THETA": True, "NEED_SLOT": True}
         tile = _tile(launch.TILE_BWD, kind, arity, batch)
         constants = {"SOURCE": kind, "KIND": kind, "ARITY": arity, **flags, **tile}
-        yield Build(f"bwd arity {arity} {kind} batch {batch}", dense.lut_bwd_kernel, constants)
+        targets = ALL if arity < 4 else FEW
+        yield Build(f"bwd arity {arity} {kind} batch {batch}", dense.lut_bwd_kernel, constants, targets=targets)
     yield Build("gather", dense.gather_kernel, {"BLOCK_R": launch.TILE_GATHER // 64, "BLOCK_B": 64})
     for kind, arity in [("iwp-sin", 2), ("op", 2), ("op", 3)]:
         constants = {"KIND": kind, "ARITY": arity, "BLOCK_G": launch.most_gates(kind, arity)}
@@ -130,7 +147,7 @@ def conv_builds() -> Iterator[Build]:
         tile = {"BLOCK_P": block, "BLOCK_B": samples}
         name = f"arity {arity} depth {depth} pool {pool}"
         usual = (arity, depth) == (2, 3)
-        targets = tuple(TARGETS) if usual else ("sm_90", "gfx942")
+        targets = ALL if usual else FEW
         fwd, bwd = geometry | tree | tile | {"KEEP": True}, geometry | tree | tile | {"NEED_X": True}
         yield Build(f"conv fwd {name}", conv.conv_fwd_kernel, fwd, targets=targets)
         yield Build(f"conv bwd {name}", conv.conv_bwd_kernel, bwd, targets=targets)
@@ -140,6 +157,17 @@ def conv_builds() -> Iterator[Build]:
     for kind in ("iwp-sin", "op"):
         constants = {"KIND": kind, "ARITY": 2, "BLOCK_G": launch.most_gates(kind, 2)}
         yield Build(f"table bwd arity 2 {kind}", conv.table_bwd_kernel, constants)
+
+
+def sized_builds() -> Iterator[Build]:
+    """One of each kernel as it is compiled for sizes of which something is known."""
+    first: dict[str, Build] = {}
+    for build in (*builds(), *conv_builds()):
+        first.setdefault(build.kernel.__name__ + (" op" if build.constants.get("KIND") == "op" else ""), build)
+    for build in first.values():
+        for sizes in get_args(Sizes)[1:]:
+            name = f"{build.name}, sizes {sizes}"
+            yield dataclasses.replace(build, name=name, sizes=sizes, targets=FEW[:1])
 
 
 def compile_for(build: Build, target: str) -> Resources:
