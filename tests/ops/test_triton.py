@@ -46,9 +46,10 @@ def test_readers_are_found_once_for_a_tensor() -> None:
     known = len(index._cache)
     first = index.readers_of(fanin, 3)
     assert index.readers_of(fanin, 3) is first
-    assert index.readers_of(fanin, 4).starts.tolist() == [0, 1, 4, 4, 4]
     fanin[0, 0] = 2
     assert index.readers_of(fanin, 3).starts.tolist() == [0, 0, 3, 4]
+    assert index.readers_of(fanin, 4).starts.tolist() == [0, 0, 3, 4, 4]
+    assert index.readers_of(fanin, 4, 2).starts.tolist() == [0, 3, 4, 4, 4]
     assert len(index._cache) == known + 1
     del fanin
     gc.collect()

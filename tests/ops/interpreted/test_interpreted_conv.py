@@ -7,7 +7,7 @@ from unittest import mock
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
@@ -16,6 +16,9 @@ from gatelight.ops import reference
 from gatelight.ops.convshape import ConvShape
 from gatelight.ops.triton import conv
 from gatelight.ops.triton.index import readers_of
+
+#: Without shrinking: the interpreter would take minutes.
+PHASES = (Phase.explicit, Phase.reuse, Phase.generate)
 
 
 @st.composite
@@ -68,7 +71,7 @@ def assert_close(got: list[Tensor], want: list[Tensor]) -> None:
     kind=st.sampled_from(["table", "iwp-sin", "iwp-linear-st", "op"]),
     seed=st.integers(0, 1 << 30),
 )
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12, deadline=None, phases=PHASES)
 def test_values_and_gradients(shape: ConvShape, trees: int, batch: int, kind: str, seed: int) -> None:
     kind = "iwp-sigmoid" if kind == "op" and shape.arity > 2 else kind
     tensors = operands(shape, trees, batch, kind, seed)

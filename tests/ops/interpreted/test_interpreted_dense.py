@@ -9,7 +9,7 @@ from unittest import mock
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
@@ -19,6 +19,8 @@ from gatelight.ops import cpu, reference
 from gatelight.ops.triton import chain, launch
 
 KINDS = list(cpu.KINDS)
+#: Without shrinking: the interpreter would take minutes.
+PHASES = (Phase.explicit, Phase.reuse, Phase.generate)
 
 
 def operands(
@@ -89,7 +91,7 @@ def assert_close(got: list[Tensor], want: list[Tensor]) -> None:
     gates=st.integers(1, 9),
     seed=st.integers(0, 1 << 30),
 )
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25, deadline=None, phases=PHASES)
 def test_values_and_gradients(case: tuple[str, int], batch: int, features: int, gates: int, seed: int) -> None:
     kind, arity = case
     tensors = operands(kind, arity, batch, features, gates, seed)
