@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from gatelight import checkpoint, distributed, models
+from gatelight import checkpoint, distributed, gpu, models
 from gatelight.config import TrainConfig
 from gatelight.data import Dataset, Split, validation_split
 from gatelight.data.augment import augment
@@ -152,6 +152,7 @@ class Trainer:
         self.best = -1.0
         self.seconds = 0.0
         self.loss_sum, self.loss_steps = 0.0, 0
+        self._graph: gpu.GraphedStep | None = None
 
     def start(self, *, overwrite: bool = False) -> None:
         """Make the run's folder."""
@@ -177,15 +178,18 @@ class Trainer:
         steps = self.recipe.steps
         if self.observer:
             self.observer.started(self.step, steps, self.model)
-        begun = time.monotonic() - self.seconds
+        begun, begun_at = time.monotonic() - self.seconds, self.step
         stopped = False
         # The next batch is encoded while the gates of this one are computed.
         with ThreadPoolExecutor(1, initializer=torch.set_num_threads, initargs=(1,)) as ahead:
             batch = ahead.submit(self._prepare, self.step)
             while self.step < steps and not stopped:
                 bits, y = batch.result()
+                if self.step == begun_at:
+                    self._record(bits, y)
                 batch = ahead.submit(self._prepare, self.step + 1)
-                loss, stopped = self._step(bits, y, stop)
+                with gpu.advice_on_memory(self.device, self.recipe.batch, self.config.accumulate):
+                    loss, stopped = self._step(bits, y, stop)
                 self.step += 1
                 self.loss_sum, self.loss_steps = self.loss_sum + loss, self.loss_steps + 1
                 if self.observer:
@@ -230,6 +234,22 @@ class Trainer:
         mine = distributed.share(len(picked))
         return self.model.encode(x[mine].to(self.device)), y[mine].to(self.device)
 
+    def _record(self, bits: Tensor, y: Tensor) -> None:
+        """Record the step as a CUDA graph where there is one backward pass a step, the same every time.
+
+        No other thread may use the GPU meanwhile, so this comes before the next batch is prepared.
+        """
+        random = self.model.intervention is not None or self.model.dropout is not None
+        parameters = list(self.model.parameters())
+        if self.config.accumulate == 1 and not random and len(y) and gpu.wanted(self.device, parameters):
+            self.model.train()
+            with gpu.advice_on_memory(self.device, self.recipe.batch, self.config.accumulate):
+                self._graph = gpu.try_to_record(self._loss, parameters, bits, y)
+
+    def _loss(self, bits: Tensor, y: Tensor) -> Tensor:
+        """The share of these samples in the mean loss of the whole batch."""
+        return cross_entropy(self.model.scores(bits), y, reduction="sum") / self.recipe.batch
+
     def _step(self, bits: Tensor, y: Tensor, stop: Callable[[], bool]) -> tuple[float, bool]:
         """One optimiser step; the mean loss, and whether any process was told to stop."""
         self._seed(distributed.rank())
@@ -237,11 +257,14 @@ class Trainer:
         self.model.train()
         self.optimizer.zero_grad(set_to_none=True)
         total = torch.zeros(2, device=self.device)
-        pieces = min(self.config.accumulate, len(y))
-        for bits_part, y_part in zip(bits.tensor_split(pieces), y.tensor_split(pieces), strict=True):
-            loss = cross_entropy(self.model.scores(bits_part), y_part, reduction="sum") / self.recipe.batch
-            loss.backward()
-            total[0] += loss.detach()
+        if self._graph is not None and self._graph.takes(bits, y):
+            total[0] = self._graph(bits, y)
+        else:
+            pieces = min(self.config.accumulate, len(y))
+            for bits_part, y_part in zip(bits.tensor_split(pieces), y.tensor_split(pieces), strict=True):
+                loss = self._loss(bits_part, y_part)
+                loss.backward()
+                total[0] += loss.detach()
         total[1] = float(stop())
         gradients = [p.grad for p in self.model.parameters() if p.grad is not None]
         distributed.sum_over_processes([*gradients, total])

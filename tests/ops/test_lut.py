@@ -75,7 +75,7 @@ def test_compiles_as_one_graph() -> None:
         assert torch.equal(eager, other)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("arity", ARITIES)
 def test_dtypes(arity: int, dtype: torch.dtype) -> None:
     x, fanin, table = operands(arity, dtype=dtype)
@@ -87,7 +87,7 @@ def test_dtypes(arity: int, dtype: torch.dtype) -> None:
     assert x.grad is not None
     assert x.grad.dtype == dtype
     exact = by_definition(x.detach().double(), fanin, table.detach().double())
-    tolerance = {torch.float32: 1e-6, torch.float64: 1e-12, torch.bfloat16: 4e-3}[dtype]
+    tolerance = {torch.float32: 1e-6, torch.float64: 1e-12, torch.bfloat16: 4e-3, torch.float16: 5e-4}[dtype]
     assert torch.allclose(out.detach().double(), exact, atol=tolerance)
 
 
@@ -125,7 +125,7 @@ def test_nan_is_not_hidden() -> None:
         (lambda x, f, t: (x[0], f, t), r"x must be \[batch, features\]"),
         (lambda x, f, t: (x, f[0], t), "fanin must be"),
         (lambda x, f, t: (x, f, t[:, :3]), r"table must be \[4, 4\]"),
-        (lambda x, f, t: (x.int(), f, t), "float32, float64 or bfloat16"),
+        (lambda x, f, t: (x.int(), f, t), "float32, float64, bfloat16 or float16"),
         (lambda x, f, t: (x, f.long(), t), "int32"),
         (lambda x, f, t: (x, f.repeat(1, 4), t.repeat(1, 64)), "from 1 to 6"),
     ],

@@ -30,7 +30,7 @@ def _facts() -> list[tuple[str, str]]:
         ("python", f"{platform.python_version()} on {platform.platform()}"),
         ("cores", f"{_usable_cores()} usable of {os.cpu_count()}"),
     ]
-    for package in ("numpy", "safetensors", "torch", "rich", "matplotlib", "scikit-learn", "tensorboard"):
+    for package in ("numpy", "safetensors", "torch", "rich", "matplotlib", "scikit-learn", "tensorboard", "triton"):
         try:
             facts.append((package, importlib.metadata.version(package)))
         except importlib.metadata.PackageNotFoundError:
@@ -41,13 +41,24 @@ def _facts() -> list[tuple[str, str]]:
         facts.append(("training", "needs torch: pip install 'gatelight[train]'"))
     else:
         gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else "none that torch can use"
-        facts += [("torch threads", str(torch.get_num_threads())), ("GPU", gpu), *_backend()]
+        facts += [("torch threads", str(torch.get_num_threads())), *_backend(), ("GPU", gpu), ("GPU backend", _gpu())]
     facts.append(("data folder", os.environ.get("GATELIGHT_DATA", "user cache (GATELIGHT_DATA is not set)")))
     return facts
 
 
 def _usable_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _gpu() -> str:
+    from gatelight.ops import backend, triton
+
+    reason = "GATELIGHT_BACKEND=reference" if backend.is_reference_forced() else triton.why_not()
+    if reason is None:
+        steps = "off by GATELIGHT_CUDA_GRAPHS=0" if os.environ.get("GATELIGHT_CUDA_GRAPHS") == "0" else "on"
+        interpreted = ", interpreted on the CPU" if triton.interpreted() else ""
+        return f"Triton kernels{interpreted}; CUDA graphs {steps}"
+    return f"not used: {reason}"
 
 
 def _backend() -> list[tuple[str, str]]:

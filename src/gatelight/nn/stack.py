@@ -15,8 +15,8 @@ from gatelight.ops.stack import MEMORY
 class LogicStack(nn.Sequential):
     """Dense logic layers one after another, computed tile by tile through all of them where the native kernels run.
 
-    It behaves and saves like an ``nn.Sequential`` of its layers, and is one wherever a layer has hooks, the tensors
-    are not float32 on the CPU, or torch compiles the model.
+    It behaves and saves like an ``nn.Sequential`` of its layers, and is one wherever a layer has hooks, no kernels take
+    the tensors (float32 on the CPU, float32, bfloat16 or float16 on a GPU), or torch compiles the model.
 
     >>> stack = LogicStack([LogicDense(8, 16, seed=0), LogicDense(16, 4, arity=3, seed=1)])
     >>> import torch

@@ -1,4 +1,4 @@
-"""A chain of convolutional logic layers as one call of the native kernels."""
+"""A chain of convolutional logic layers as one call of the native kernels, or as one node on the GPU."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from gatelight.ops import cpu, reference
-from gatelight.ops.backend import native_takes
+from gatelight.ops.backend import gpu_takes, native_takes
 from gatelight.ops.convshape import ConvShape
 
 
@@ -37,10 +37,14 @@ def conv(x: Tensor, fanin: Tensor, table: Tensor, shape: ConvShape) -> Tensor:
 
 
 def can_chain(x: Tensor, thetas: Sequence[Tensor], shapes: Sequence[ConvShape]) -> bool:
-    """Whether :func:`conv_chain` takes these operands: float32 on the CPU, trees and pooling that have a kernel."""
-    if torch.compiler.is_compiling() or not native_takes(x, *thetas):
+    """Whether :func:`conv_chain` takes these operands: their device has kernels for these trees and pooling windows."""
+    if torch.compiler.is_compiling():
         return False
-    return all(cpu.conv_supported(shape) for shape in shapes)
+    if gpu_takes(x, *thetas):
+        from gatelight.ops.triton import conv as gpu
+
+        return all(gpu.supported(shape) for shape in shapes)
+    return native_takes(x, *thetas) and all(cpu.conv_supported(shape) for shape in shapes)
 
 
 def conv_chain(
@@ -51,14 +55,18 @@ def conv_chain(
     Forward keeps one value for each pooled output; backward evaluates the trees again.
 
     Args:
-        x: Images, [batch, channels, height, width], float32.
+        x: Images, [batch, channels, height, width], float32 (on a GPU also bfloat16 or float16).
         shapes: The geometry of each layer.
         fanins: For each layer int32 [trees, leaves], checked by the caller.
         thetas: For each layer float32 [trees * gates of a tree, parameters].
         kinds: For each layer a name in :data:`gatelight.ops.cpu.KINDS`.
     """
     rows = x.flatten(1).t()
-    if torch.is_grad_enabled() and (x.requires_grad or any(t.requires_grad for t in thetas)):
+    if gpu_takes(x, *thetas):
+        from gatelight.ops.triton import conv as gpu
+
+        out = gpu.chain(rows, shapes, fanins, thetas, kinds)
+    elif torch.is_grad_enabled() and (x.requires_grad or any(t.requires_grad for t in thetas)):
         out = _Chain.apply(rows, tuple(shapes), tuple(kinds), *fanins, *thetas)  # type: ignore[no-untyped-call]
     else:
         out, _ = cpu.conv_fwd(rows, shapes, fanins, [t.detach() for t in thetas], kinds, keep=False)

@@ -13,9 +13,9 @@ from torch import Tensor
 
 from gatelight import truthtable
 from gatelight.ops import cpu, reference
-from gatelight.ops.backend import native_takes
+from gatelight.ops.backend import gpu_takes, native_takes
 
-FLOATS = (torch.float32, torch.float64, torch.bfloat16)
+FLOATS = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
 
 
 def lut(x: Tensor, fanin: Tensor, table: Tensor) -> Tensor:
@@ -29,8 +29,8 @@ def lut(x: Tensor, fanin: Tensor, table: Tensor) -> Tensor:
     tensor([[0.5000]])
 
     Args:
-        x: Inputs, [batch, features], float32, float64 or bfloat16. Fastest as a transposed view of a contiguous
-            [features, batch] array, which is what the result is.
+        x: Inputs, [batch, features], float32, float64, bfloat16 or float16. Fastest as a transposed view of a
+            contiguous [features, batch] array, which is what the result is.
         fanin: The input of each gate in each slot, int32 [gates, arity], values in 0..features-1.
         table: Tables, [gates, 2**arity].
 
@@ -58,7 +58,7 @@ def check_operands(x: Tensor, fanin: Tensor, table: Tensor) -> None:
             f"table must be [{gates}, {1 << arity}] for fanin {tuple(fanin.shape)}, got {tuple(table.shape)}"
         )
     if x.dtype not in FLOATS or table.dtype not in FLOATS:
-        raise ValueError(f"x and table must be float32, float64 or bfloat16, got {x.dtype} and {table.dtype}")
+        raise ValueError(f"x and table must be float32, float64, bfloat16 or float16, got {x.dtype} and {table.dtype}")
     if fanin.dtype != torch.int32:
         raise ValueError(f"fanin must be int32, got {fanin.dtype}")
     if not x.device == fanin.device == table.device:
@@ -71,12 +71,32 @@ def check_fanin(fanin: Tensor, features: int) -> None:
         raise ValueError(f"fanin must be in 0..{features - 1}, got values in {int(fanin.min())}..{int(fanin.max())}")
 
 
+def _lut_fwd_gpu(x: Tensor, fanin: Tensor, table: Tensor) -> Tensor:
+    if not gpu_takes(x, table):
+        return reference.lut_fwd(x, fanin, table)
+    from gatelight.ops.triton import launch
+
+    return launch.lut_fwd(x, fanin, table)
+
+
+def _lut_bwd_gpu(grad_out: Tensor, x: Tensor, fanin: Tensor, table: Tensor) -> tuple[Tensor, Tensor]:
+    if not gpu_takes(x, table):
+        return reference.lut_bwd(grad_out, x, fanin, table)
+    from gatelight.ops.triton import launch
+
+    return launch.lut_bwd(grad_out, x, fanin, table)
+
+
 def _lut_fwd_cpu(x: Tensor, fanin: Tensor, table: Tensor) -> Tensor:
+    if gpu_takes(x, table):
+        return _lut_fwd_gpu(x, fanin, table)
     fwd = cpu.lut_fwd if native_takes(x, table) else reference.lut_fwd
     return fwd(x, fanin, table)
 
 
 def _lut_bwd_cpu(grad_out: Tensor, x: Tensor, fanin: Tensor, table: Tensor) -> tuple[Tensor, Tensor]:
+    if gpu_takes(x, table):
+        return _lut_bwd_gpu(grad_out, x, fanin, table)
     if not native_takes(x, table):
         return reference.lut_bwd(grad_out, x, fanin, table)
     grad_x, grad_table = cpu.lut_bwd(grad_out, x, fanin, table)
@@ -110,6 +130,8 @@ torch.library.impl("gatelight::lut_fwd", "default", reference.lut_fwd)
 torch.library.impl("gatelight::lut_bwd", "default", reference.lut_bwd)
 torch.library.impl("gatelight::lut_fwd", "cpu", _lut_fwd_cpu)
 torch.library.impl("gatelight::lut_bwd", "cpu", _lut_bwd_cpu)
+torch.library.impl("gatelight::lut_fwd", "cuda", _lut_fwd_gpu)
+torch.library.impl("gatelight::lut_bwd", "cuda", _lut_bwd_gpu)
 torch.library.register_fake("gatelight::lut_fwd", _lut_fwd_fake)
 torch.library.register_fake("gatelight::lut_bwd", _lut_bwd_fake)
 torch.library.register_autograd("gatelight::lut_fwd", _backward, setup_context=_save)

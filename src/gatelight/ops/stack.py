@@ -1,4 +1,4 @@
-"""A chain of dense logic layers as one call of the native kernels."""
+"""A chain of dense logic layers as one call of the native kernels, or as one node on the GPU."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch.autograd.function import once_differentiable
 
 from gatelight.names import check_name
 from gatelight.ops import cpu
-from gatelight.ops.backend import native_takes
+from gatelight.ops.backend import gpu_takes, native_takes
 
 MEMORY = ("auto", *cpu.MODES)
 
@@ -25,8 +25,8 @@ SEGMENT, TILE = 8, 16
 
 
 def can_stack(x: Tensor, thetas: Sequence[Tensor]) -> bool:
-    """Whether :func:`stack` takes these operands (float32 on the CPU, native kernels there, not being compiled)."""
-    return not torch.compiler.is_compiling() and native_takes(x, *thetas)
+    """Whether :func:`stack` takes these operands: there are kernels for their device, and torch is not compiling."""
+    return not torch.compiler.is_compiling() and (gpu_takes(x, *thetas) or native_takes(x, *thetas))
 
 
 def stack(
@@ -37,18 +37,22 @@ def stack(
     Layer l computes ``lut(., fanins[l], table(thetas[l]))`` where ``kinds[l]`` names the map theta -> table.
 
     Args:
-        x: Inputs, [batch, features], float32.
+        x: Inputs, [batch, features], float32 (on a GPU also bfloat16 or float16, which activations then are too).
         fanins: For each layer int32 [gates, arity], checked by the caller.
         thetas: For each layer float32 [gates, parameters].
         kinds: For each layer a name in :data:`gatelight.ops.cpu.KINDS`.
         memory: What forward leaves for backward: ``keep`` (one value for each gate and sample), ``keep-bf16``,
-            ``recompute`` (those of three layers at most), or ``auto``, by size: see :data:`KEEP_LIMIT` and
-            :data:`CACHED_GATES`.
+            ``recompute`` (those of three layers at most; on a GPU the inputs of about sqrt(layers) layers), or ``auto``:
+            ``keep`` on a GPU, by size on the CPU, see :data:`KEEP_LIMIT` and :data:`CACHED_GATES`.
 
     Returns:
         Outputs of the last layer [batch, gates], a transposed view of [gates, batch].
     """
     check_name("memory mode", memory, MEMORY)
+    if gpu_takes(x, *thetas):
+        from gatelight.ops.triton import chain
+
+        return chain.stack(x.t(), fanins, thetas, kinds, "keep" if memory == "auto" else memory).t()
     if memory == "auto":
         memory = choose_memory(x.shape[0], [fanin.shape[0] for fanin in fanins])
     if not (torch.is_grad_enabled() and (x.requires_grad or any(t.requires_grad for t in thetas))):

@@ -1,0 +1,1 @@
+"""Triton's language: what looks like Python here is compiled for the GPU."""
