@@ -42,7 +42,7 @@ def stack(
         thetas: For each layer float32 [gates, parameters].
         kinds: For each layer a name in :data:`gatelight.ops.cpu.KINDS`.
         memory: What forward leaves for backward: ``keep`` (one value for each gate and sample), ``keep-bf16``,
-            ``recompute`` (those of three layers at most; on a GPU the inputs of about sqrt(layers) layers), or ``auto``:
+            ``recompute`` (those of three layers; on a GPU the inputs of about sqrt(layers) layers), or ``auto``:
             ``keep`` on a GPU, by size on the CPU, see :data:`KEEP_LIMIT` and :data:`CACHED_GATES`.
 
     Returns:
