@@ -36,7 +36,6 @@ TARGETS = {
 
 
 ALL = tuple(TARGETS)
-FEW = ("sm_90", "gfx942")
 
 Sizes = Literal["any", "multiples of 16", "1"]
 
@@ -50,7 +49,7 @@ class Build:
         kernel: The jitted function.
         constants: Its compile-time values.
         storage: What activations are held in, in Triton's words.
-        targets: Where the tests compile it; what no network of the papers uses, on one GPU of each maker.
+        targets: Where the tests compile it.
         sizes: What is known of sizes and strides when the kernel is compiled: nothing, that they are multiples of 16
             (loads become wider), or that all are 1 (they become constants).
     """
@@ -108,8 +107,7 @@ def builds() -> Iterator[Build]:
         *[("iwp-sin", 2, 1), ("iwp-sin", 2, 25), ("iwp-sigmoid", 2, 1), ("op", 2, 1), ("op", 3, 1)],
     ]:
         constants = {"KIND": kind, "ARITY": arity, **_tile(launch.TILE_FWD, kind, arity, batch)}
-        targets = ALL if arity < 4 else FEW
-        yield Build(f"fwd arity {arity} {kind} batch {batch}", dense.lut_fwd_kernel, constants, targets=targets)
+        yield Build(f"fwd arity {arity} {kind} batch {batch}", dense.lut_fwd_kernel, constants)
     for source, kind, batch in [
         *[("table", "table", 100), ("table", "iwp-sin", 100), ("table", "op", 100)],
         *[("iwp-sin", "iwp-sin", 1), ("iwp-sin", "iwp-sin", 25), ("op", "op", 1), ("op", "op", 25)],
@@ -123,8 +121,7 @@ def builds() -> Iterator[Build]:
         flags = {"NEED_THETA": True, "NEED_SLOT": True}
         tile = _tile(launch.TILE_BWD, kind, arity, batch)
         constants = {"SOURCE": kind, "KIND": kind, "ARITY": arity, **flags, **tile}
-        targets = ALL if arity < 4 else FEW
-        yield Build(f"bwd arity {arity} {kind} batch {batch}", dense.lut_bwd_kernel, constants, targets=targets)
+        yield Build(f"bwd arity {arity} {kind} batch {batch}", dense.lut_bwd_kernel, constants)
     yield Build("gather", dense.gather_kernel, {"BLOCK_R": launch.TILE_GATHER // 64, "BLOCK_B": 64})
     for kind, arity in [("iwp-sin", 2), ("op", 2), ("op", 3)]:
         constants = {"KIND": kind, "ARITY": arity, "BLOCK_G": launch.most_gates(kind, arity)}
@@ -147,10 +144,9 @@ def conv_builds() -> Iterator[Build]:
         tile = {"BLOCK_P": block, "BLOCK_B": samples}
         name = f"arity {arity} depth {depth} pool {pool}"
         usual = (arity, depth) == (2, 3)
-        targets = ALL if usual else FEW
         fwd, bwd = geometry | tree | tile | {"KEEP": True}, geometry | tree | tile | {"NEED_X": True}
-        yield Build(f"conv fwd {name}", conv.conv_fwd_kernel, fwd, targets=targets)
-        yield Build(f"conv bwd {name}", conv.conv_bwd_kernel, bwd, targets=targets)
+        yield Build(f"conv fwd {name}", conv.conv_fwd_kernel, fwd)
+        yield Build(f"conv bwd {name}", conv.conv_bwd_kernel, bwd)
         if usual:
             leaves = {"LEAVES": shape.leaves}
             yield Build(f"conv gather {name}", conv.conv_gather_kernel, geometry | leaves | tile)
@@ -167,7 +163,7 @@ def sized_builds() -> Iterator[Build]:
     for build in first.values():
         for sizes in get_args(Sizes)[1:]:
             name = f"{build.name}, sizes {sizes}"
-            yield dataclasses.replace(build, name=name, sizes=sizes, targets=FEW[:1])
+            yield dataclasses.replace(build, name=name, sizes=sizes, targets=("sm_90",))
 
 
 def compile_for(build: Build, target: str) -> Resources:
