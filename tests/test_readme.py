@@ -9,10 +9,12 @@ from gatelight.cli import main
 README = (Path(__file__).parents[1] / "README.md").read_text("utf-8")
 
 
-def test_the_python_example_runs() -> None:
-    (example,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+def test_the_python_examples_run() -> None:
+    dense, convolutional = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
     names: dict[str, Any] = {}
-    exec(example, names)
+    exec(dense, names)
+    exec(convolutional, names)
+    assert tuple(names["maps"].shape) == (32, 128, 8, 8)
     assert tuple(names["counts"].shape) == (32, 10)
     circuit = names["discretize"](names["net"])
     assert circuit.gates == 16_000
