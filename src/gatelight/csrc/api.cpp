@@ -5,30 +5,17 @@
 #include <vector>
 
 #include "gatelight.h"
-#include "memory.h"
 #include "plan.h"
 
 namespace gatelight {
 namespace {
-
-// Scratch for each thread of a job; not ok when memory is short.
-struct Scratch {
-  std::vector<Block> blocks;
-  bool ok = true;
-  Scratch(int slots, int64_t floats) {
-    for (int i = 0; i < slots; i++) {
-      blocks.emplace_back(static_cast<size_t>(4 * floats));
-      ok = ok && blocks.back().data;
-    }
-  }
-};
 
 // All tiles through segments [first, end), from `from` (the input of the stack where null) to `to` (its output). `used`
 // floats at the beginning of scratch are left alone.
 void advance(const Plan& plan, const Scratch& scratch, int64_t used, int first, int end, const float* from, float* to) {
   const Kernels& k = kernels();
   for (int s = first; s < end; s++) {
-    plan.make_quads(k, s);
+    plan.make_quads(s);
     const Span span = plan.span(s, s == first ? from : to, to);
     parallel(plan.pass.tiles(),
              [&](int64_t t, int slot) { k.forward_tile(plan.pass, span, t, scratch.blocks[slot].floats() + used); });
@@ -39,7 +26,7 @@ int32_t forward(Plan& plan, GlMatrix x, GlMatrix out, void* save) {
   Pass& pass = plan.pass;
   pass.x = x;
   pass.out = out;
-  const Scratch scratch(plan.slots(pass.tiles()), forward_scratch(pass));
+  const Scratch scratch(slots(pass.tiles()), forward_scratch(pass));
   const int segments = plan.segments();
   const bool own = !save || segments > 1;
   const Block quads(static_cast<size_t>(own ? plan.quads_bytes() : 0));
@@ -84,7 +71,7 @@ struct Backward {
   void segment(int s, const float* from) const {
     const Pass& pass = plan.pass;
     const Kernels& k = kernels();
-    if (!has_quads) plan.make_quads(k, s);
+    if (!has_quads) plan.make_quads(s);
     const Span span = plan.span(s, from, carried);
     parallel(plan.groups, [&](int64_t g, int slot) {
       const int64_t first = pass.tiles() * g / plan.groups, end = pass.tiles() * (g + 1) / plan.groups;
@@ -93,7 +80,7 @@ struct Backward {
                         scratch.blocks[slot].floats());
     });
     if (plan.fused()) return;
-    plan.for_chunks(s, [&](const Layer& layer, int64_t first, int64_t gates) {
+    for_chunks(plan.layers_of(s), [&](const Layer& layer, int64_t first, int64_t gates) {
       const int64_t at = first << layer.arity;
       k.grads(layer, first, gates, layer.first_sums + at, sums + layer.offset + at, plan.quads, plan.groups - 1);
     });

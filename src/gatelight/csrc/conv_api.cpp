@@ -5,15 +5,11 @@
 #include <vector>
 
 #include "conv_kernels.h"
-#include "dispatch.h"
 #include "gatelight.h"
-#include "memory.h"
-#include "pool.h"
+#include "work.h"
 
 namespace gatelight {
 namespace {
-
-constexpr int64_t CHUNK = 1024;  // gates in an item of work on parameters
 
 const ConvKernels& conv_kernels() {
 #if defined(GL_HAVE_X86)
@@ -23,19 +19,16 @@ const ConvKernels& conv_kernels() {
   return conv_kernels_base;
 }
 
-int64_t round_up(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; }
-
 int64_t tree_gates(int arity, int depth) {
   int64_t gates = 0, level = 1;
   for (int d = 0; d < depth; d++, level *= arity) gates += level;
   return gates;
 }
 
-bool valid(const GlConv& c) {
+bool has_kernel(const GlConv& c) {
   const bool shape = c.channels > 0 && c.height > 0 && c.width > 0 && c.kernel > 0 && c.padding >= 0 && c.stride > 0 &&
                      c.out_channels > 0 && c.kernel <= c.height + 2 * c.padding && c.kernel <= c.width + 2 * c.padding;
-  const int most = c.kind == GL_SOFTMAX ? 3 : MAX_ARITY;
-  return shape && (c.pool == 1 || c.pool == 2) && c.kind >= GL_TABLE && c.kind <= GL_SOFTMAX && c.arity <= most &&
+  return shape && (c.pool == 1 || c.pool == 2) && valid(c.kind, c.arity, c.out_channels) &&
          conv_kernels_base.supported(c.arity, c.depth);
 }
 
@@ -51,7 +44,7 @@ struct Chain {
     for (int32_t l = 0; l < count; l++) {
       Conv c{};
       static_cast<GlConv&>(c) = given[l];
-      if (!valid(c) || c.plane_out() < 1) return;
+      if (!has_kernel(c) || c.plane_out() < 1) return;
       if (l > 0 && (c.channels != layers[l - 1].out_channels || c.height != layers[l - 1].out_high() ||
                     c.width != layers[l - 1].out_wide()))
         return;
@@ -94,25 +87,13 @@ struct Chain {
   // Saved: coefficients, then for each tile the planes of hidden layers and the winners of all, as 32-bit words.
   int64_t tile_words() const { return round_up(hidden_rows * TILE + winners, 16); }
   int64_t save_bytes() const { return 4 * (quads + tile_words() * tiles); }
-  int slots(int64_t items) const { return static_cast<int>(std::min<int64_t>(get_threads(), items)); }
 
-  template <class F>
-  void for_chunks(F work) const {
-    std::vector<std::pair<const Conv*, int64_t>> items;
-    for (const Conv& c : layers)
-      for (int64_t j = 0; j < c.layer.gates; j += CHUNK) items.emplace_back(&c, j);
-    parallel(static_cast<int64_t>(items.size()), [&](int64_t i, int) {
-      const Layer& layer = items[i].first->layer;
-      work(layer, items[i].second, std::min(CHUNK, layer.gates - items[i].second));
-    });
+  std::vector<const Layer*> gates() const {
+    std::vector<const Layer*> all;
+    for (const Conv& c : layers) all.push_back(&c.layer);
+    return all;
   }
 
-  void make_quads(float* to) {
-    place_quads(to);
-    for_chunks([&](const Layer& layer, int64_t first, int64_t gates) {
-      kernels().quads(layer, first, gates, const_cast<float*>(layer.quads) + (first << layer.arity));
-    });
-  }
   void place_quads(const float* at) {
     for (Conv& c : layers) c.layer.quads = at + c.layer.offset;
   }
@@ -189,22 +170,12 @@ void backward_tile(const Chain& chain, const GlMatrix& x, const GlMatrix& grad_o
     k.unpack(o + i * c.plane_in() * TILE, pixels, grad_x, i * pixels, tile * TILE, chain.samples(tile));
 }
 
-struct Scratch {
-  std::vector<Block> blocks;
-  bool ok = true;
-  Scratch(int slots, int64_t floats) {
-    for (int i = 0; i < slots; i++) {
-      blocks.emplace_back(static_cast<size_t>(4 * floats));
-      ok = ok && blocks.back().data;
-    }
-  }
-};
-
 int32_t forward(Chain& chain, const GlMatrix& x, const GlMatrix& out, float* save) {
   const Block own(static_cast<size_t>(save ? 0 : 4 * chain.quads));
-  const Scratch scratch(chain.slots(chain.tiles), (2 * chain.widest_in + chain.out_rows()) * TILE);
+  const Scratch scratch(slots(chain.tiles), (2 * chain.widest_in + chain.out_rows()) * TILE);
   if (!own.data || !scratch.ok) return GL_NO_MEMORY;
-  chain.make_quads(save ? save : own.floats());
+  chain.place_quads(save ? save : own.floats());
+  make_quads(chain.gates());
   parallel(chain.tiles, [&](int64_t t, int slot) {
     float* hidden = save ? save + chain.quads + t * chain.tile_words() : nullptr;
     forward_tile(chain, x, out, t, hidden, scratch.blocks[slot].floats());
@@ -214,7 +185,7 @@ int32_t forward(Chain& chain, const GlMatrix& x, const GlMatrix& out, float* sav
 
 int32_t backward(Chain& chain, const GlMatrix& x, const GlMatrix& grad_out, const GlMatrix& grad_x, const float* save) {
   const Block sums(static_cast<size_t>(4 * chain.quads * chain.groups));
-  const Scratch scratch(chain.slots(chain.groups), (3 * chain.widest_in + chain.out_rows()) * TILE);
+  const Scratch scratch(slots(chain.groups), (3 * chain.widest_in + chain.out_rows()) * TILE);
   if (!sums.data || !scratch.ok) return GL_NO_MEMORY;
   chain.place_quads(save);
   parallel(chain.groups, [&](int64_t g, int slot) {
@@ -223,7 +194,7 @@ int32_t backward(Chain& chain, const GlMatrix& x, const GlMatrix& grad_out, cons
       backward_tile(chain, x, grad_out, grad_x, t, save + chain.quads + t * chain.tile_words(),
                     sums.floats() + g * chain.quads, t > first, scratch.blocks[slot].floats());
   });
-  chain.for_chunks([&](const Layer& layer, int64_t first, int64_t gates) {
+  for_chunks(chain.gates(), [&](const Layer& layer, int64_t first, int64_t gates) {
     const float* at = sums.floats() + layer.offset + (first << layer.arity);
     kernels().grads(layer, first, gates, at, at + chain.quads, chain.quads, static_cast<int>(chain.groups) - 1);
   });
@@ -261,8 +232,7 @@ int32_t gl_conv_bwd(const GlConv* layers, int32_t count, int64_t batch, GlMatrix
   if (batch > 0) return backward(chain, x, grad_out, grad_x, static_cast<const float*>(save));
   for (const Conv& c : chain.layers)
     if (c.grad_theta) {
-      const int64_t parameters = int64_t(1) << (c.kind == GL_SOFTMAX ? 1 << c.arity : c.arity);
-      std::memset(c.grad_theta, 0, sizeof(float) * c.layer.gates * parameters);
+      std::memset(c.grad_theta, 0, sizeof(float) * c.layer.gates * gatelight::parameters(c.kind, c.arity));
     }
   return GL_OK;
 } catch (const std::bad_alloc&) {

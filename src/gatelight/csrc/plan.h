@@ -9,24 +9,11 @@
 #include <limits>
 #include <vector>
 
-#include "dispatch.h"
-#include "pool.h"
+#include "work.h"
 
 namespace gatelight {
 
-constexpr int64_t CHUNK = 1024;  // gates in an item of work on parameters
 constexpr int CHECKPOINTS = 3;
-
-inline int64_t round_up(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; }
-
-inline bool valid(int32_t kind, int32_t arity, int64_t gates) {
-  return kind >= GL_TABLE && kind <= GL_SOFTMAX && arity >= 1 && arity <= (kind == GL_SOFTMAX ? 3 : MAX_ARITY) &&
-         gates >= 1;
-}
-
-inline int64_t parameters(int32_t kind, int32_t arity) {
-  return int64_t(1) << (kind == GL_SOFTMAX ? 1 << arity : arity);
-}
 
 // Backward needs the input of every segment, last to first, and there is room for a few only: where to put them such
 // that the fewest segments are computed again (Griewank and Walther, 2000).
@@ -127,8 +114,6 @@ struct Plan {
     for (Layer& l : layers) l.first_sums = in_place(l) ? l.grad_theta : sums + quads * (groups - 1) + l.offset;
   }
 
-  int slots(int64_t items) const { return static_cast<int>(std::min<int64_t>(get_threads(), items)); }
-
   // Threads of backward: groups are its items, and tiles where segments are computed again.
   int backward_slots() const { return slots(segments() == 1 ? groups : pass.tiles()); }
 
@@ -137,23 +122,14 @@ struct Plan {
     for (Layer& layer : layers) layer.quads = memory + layer.offset;
   }
 
-  // work(layer, first gate, gates) for every run of CHUNK gates of a segment's layers.
-  template <class F>
-  void for_chunks(int s, F work) const {
-    std::vector<std::pair<int, int64_t>> items;
-    for (int l = s * segment; l < std::min(pass.count, (s + 1) * segment); l++)
-      for (int64_t j = 0; j < layers[l].gates; j += CHUNK) items.emplace_back(l, j);
-    parallel(static_cast<int64_t>(items.size()), [&](int64_t i, int) {
-      const Layer& layer = layers[items[i].first];
-      work(layer, items[i].second, std::min(CHUNK, layer.gates - items[i].second));
-    });
+  std::vector<const Layer*> layers_of(int s) const {
+    std::vector<const Layer*> found;
+    for (int l = s * segment; l < std::min(pass.count, (s + 1) * segment); l++) found.push_back(&layers[l]);
+    return found;
   }
 
-  void make_quads(const Kernels& k, int s) const {
-    if (fused()) return;
-    for_chunks(s, [&](const Layer& layer, int64_t first, int64_t gates) {
-      k.quads(layer, first, gates, const_cast<float*>(layer.quads) + (first << layer.arity));
-    });
+  void make_quads(int s) const {
+    if (!fused()) gatelight::make_quads(layers_of(s));
   }
 };
 
