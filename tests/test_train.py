@@ -1,3 +1,4 @@
+import dataclasses
 import json
 import os
 import signal
@@ -14,7 +15,7 @@ import torch
 from gatelight import checkpoint, data
 from gatelight.config import TrainConfig
 from gatelight.run import RunFolder, load_model
-from gatelight.train import Batches, Trainer
+from gatelight.train import Batches, Trainer, recipe_of
 
 TINY = TrainConfig(width=100, layers=2, steps=40, eval_every=10, batch=20, seed=3)
 
@@ -287,3 +288,17 @@ def test_quantile_thresholds_survive_the_checkpoint(digits: data.Dataset, tmp_pa
     assert trainer.model.encoder is not None
     assert torch.equal(model.encoder.thresholds, trainer.model.encoder.thresholds)
     assert model.encoder.thresholds.shape == (1, 2)
+
+
+def test_weight_decay_goes_with_op_and_apart_from_the_gradients(tmp_path: Path) -> None:
+    conv = TrainConfig(dataset="cifar10", model="cdlgn")
+    assert recipe_of(conv).weight_decay == 0.0
+    assert recipe_of(dataclasses.replace(conv, parametrization="op")).weight_decay == 0.002
+    assert recipe_of(dataclasses.replace(conv, weight_decay=0.1)).weight_decay == 0.1
+    config = TrainConfig(dataset="digits", width=20, layers=1, weight_decay=0.5, lr=0.1)
+    trainer = Trainer(config, data.load("digits"), tmp_path / "run")
+    theta = trainer.model.layers.layers[0].theta
+    before = theta.detach().clone()
+    theta.grad = torch.zeros_like(theta)
+    trainer.optimizer.step()
+    assert torch.allclose(theta, before * (1 - 0.1 * 0.5))

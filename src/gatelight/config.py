@@ -61,7 +61,7 @@ class TrainConfig:
     accumulate: int = _option(1, "split a step's batch into this many backward passes")
     lr: float | None = _option(None, "learning rate of Adam")
     schedule: str | None = _option(None, "learning rate over time: constant or cosine")
-    weight_decay: float | None = _option(None, "Adam's weight decay; 0 for iwp unless given")
+    weight_decay: float | None = _option(None, "AdamW's weight decay; 0 for iwp unless given")
     augment: str | None = _option(None, "of training images: none, crop (random resized crops), flip or crop-flip")
     augment_scale: float | None = _option(None, "smallest share of an image's area that a crop shows")
     validation: float | None = _option(None, "share of the training set held out for validation")

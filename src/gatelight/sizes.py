@@ -38,7 +38,7 @@ class Size:
         schedule: ``constant`` or ``cosine``.
         augment: ``none``, ``crop``, ``flip`` or ``crop-flip``.
         augment_scale: Smallest share of an image's area that a crop shows.
-        weight_decay: Of Adam, for ``op``; ``iwp`` has none.
+        weight_decay: Of AdamW, for ``op``; ``iwp`` has none.
     """
 
     temperature: float

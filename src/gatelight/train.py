@@ -352,7 +352,8 @@ class Trainer:
         checkpoint.save(self.folder.file("last.safetensors"), tensors, self._header())
 
     def _make_optimizer(self) -> None:
-        self.optimizer = torch.optim.Adam(
+        # Weight decay apart from the gradients, as AdamW has it: added to gradients this small, it would drown them.
+        self.optimizer = torch.optim.AdamW(
             self.model.parameters(), lr=self.recipe.lr, weight_decay=self.recipe.weight_decay, fused=True
         )
 
