@@ -297,6 +297,7 @@ def test_weight_decay_goes_with_op_and_apart_from_the_gradients(tmp_path: Path) 
     assert recipe_of(dataclasses.replace(conv, weight_decay=0.1)).weight_decay == 0.1
     config = TrainConfig(dataset="digits", width=20, layers=1, weight_decay=0.5, lr=0.1)
     trainer = Trainer(config, data.load("digits"), tmp_path / "run")
+    trainer.start()
     theta = trainer.model.layers.layers[0].theta
     before = theta.detach().clone()
     theta.grad = torch.zeros_like(theta)
