@@ -20,7 +20,7 @@ def add_parsers(commands: Any) -> None:
 
 def run_info(_args: argparse.Namespace) -> int:
     """Print one fact a line."""
-    sys.stdout.write("".join(f"{name:<14}{value}\n" for name, value in _facts()))
+    sys.stdout.write("".join(f"{name:<16}{value}\n" for name, value in _facts()))
     return 0
 
 
