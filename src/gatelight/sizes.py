@@ -181,6 +181,7 @@ _C_M_S = ConvSize(
     head_factor=2,
     temperature=6.5,
     thresholds=1,
+    learning_rate=0.02,
     batch=512,
     steps=20_000,
     validation=0.05,
