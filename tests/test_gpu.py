@@ -151,4 +151,4 @@ def test_info_says_why_the_gpu_is_not_used(monkeypatch: pytest.MonkeyPatch, caps
         monkeypatch.setattr(triton, "why_not", lambda reason=reason: reason)
         monkeypatch.setattr(triton, "interpreted", lambda: False)
         assert cli.main(["info"]) == 0
-        assert f"GPU backend   {line}\n" in capsys.readouterr().out
+        assert f"GPU backend     {line}\n" in capsys.readouterr().out
