@@ -105,7 +105,7 @@ def build(
     if thresholds is None:
         thresholds = 0 if task.binary else chosen.thresholds or 3
     encoder = _encoder(thresholds, encoding, samples)
-    gates = {
+    gates: dict[str, Any] = {
         "arity": arity,
         "parametrization": parametrization,
         "estimator": estimator,
@@ -146,7 +146,7 @@ def build(
             ordered=index < len(widths) - 1,
             seed=seeds[index],
             fixed=masks[index] if masks else None,
-            **gates,  # type: ignore[arg-type]
+            **gates,
         )
         if layer.fixed is not None:
             layer.fanin[layer.fixed, 0] = layer.fixed.nonzero().flatten().int()

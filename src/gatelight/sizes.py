@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass
+from typing import Any
 
 from gatelight.names import check_name
 
@@ -111,8 +112,8 @@ def _for_cifar100(table: dict[str, Size]) -> dict[str, Size]:
     }
 
 
-def _dense(layers: int, width: int, temperature: float, thresholds: int, **recipe: float) -> Size:
-    return DenseSize(layers=layers, width=width, temperature=temperature, thresholds=thresholds, **recipe)  # type: ignore[arg-type]
+def _dense(layers: int, width: int, temperature: float, thresholds: int, **recipe: Any) -> Size:
+    return DenseSize(layers=layers, width=width, temperature=temperature, thresholds=thresholds, **recipe)
 
 
 #: Slightly zoomed and shifted digits and a falling learning rate take MNIST S past the 97.69 % of the paper of 2022.
