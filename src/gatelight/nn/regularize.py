@@ -10,7 +10,8 @@ from torch import Tensor, nn
 from gatelight.names import check_name
 from gatelight.nn.dense import LogicDense, make_generator
 
-INTERVENTIONS = ("zero", "one", "half", "uniform", "bernoulli")
+_CONSTANTS = {"zero": 0.0, "one": 1.0, "half": 0.5}
+INTERVENTIONS = (*_CONSTANTS, "uniform", "bernoulli")
 
 
 def check_probability(what: str, value: float) -> float:
@@ -77,14 +78,13 @@ class GateIntervention(nn.Module):
         """Intervene while training; the identity in evaluation."""
         if not self.training or self.probability == 0.0:
             return x
-        chosen = torch.rand_like(x) < self.probability
-        if self.value == "uniform":
-            replacement = torch.rand_like(x)
-        elif self.value == "bernoulli":
-            replacement = (torch.rand_like(x) < 0.5).to(x.dtype)
-        else:
-            replacement = torch.full_like(x, {"zero": 0.0, "one": 1.0, "half": 0.5}[self.value])
-        return torch.where(chosen, replacement, x)
+        # One draw decides both: where it is below p, its share of p is again uniform.
+        drawn = torch.rand_like(x)
+        chosen = drawn < self.probability
+        if self.value in _CONSTANTS:
+            return x.masked_fill(chosen, _CONSTANTS[self.value])
+        share = drawn / self.probability
+        return torch.where(chosen, share if self.value == "uniform" else (share < 0.5).to(x.dtype), x)
 
     def extra_repr(self) -> str:
         """Probability and value."""
