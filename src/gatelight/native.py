@@ -14,7 +14,7 @@ from pathlib import Path
 
 from gatelight.names import check_name
 
-ABI_VERSION = 2
+ABI_VERSION = 3
 
 _FILE_NAME = {"win32": "gatelight_native.dll", "darwin": "libgatelight_native.dylib"}.get(
     sys.platform, "libgatelight_native.so"
@@ -119,6 +119,8 @@ def _declare(library: ctypes.CDLL) -> None:
         "gl_conv_save_bytes": (i64, convs, i32, i64),
         "gl_conv_fwd": (i32, convs, i32, i64, Matrix, Matrix, pointer),
         "gl_conv_bwd": (i32, convs, i32, i64, Matrix, Matrix, Matrix, pointer),
+        "gl_resample": (i32, pointer, i32, i64, i64, i64, i64, pointer, pointer),
+        "gl_thermometer": (i32, pointer, i32, i64, i64, i64, pointer, i64, i64, pointer),
         "gl_acquire": (pointer, i64),
         "gl_release": (None, pointer),
     }

@@ -141,5 +141,5 @@ def test_wrong_arguments_are_refused() -> None:
         augment(images, rng(), scale=(0.5, 1.5))
     with pytest.raises(ValueError, match="ratio must be a range"):
         augment(images, rng(), ratio=(0.0, 1.0))
-    with pytest.raises(ValueError, match=r"boxes must have shape \[2, 5\]"):
+    with pytest.raises(ValueError, match=r"boxes must be int64 \[2, 5\]"):
         apply_boxes(images, torch.zeros(3, 5, dtype=torch.int64))

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds the kernels with a small driver under AddressSanitizer + UndefinedBehaviorSanitizer and under ThreadSanitizer,
-# and runs random stacks and chains of trees against plain loops in double precision. Checks of UBSan that repeat
+# and runs random stacks, chains of trees and images against plain loops in double precision. Checks of UBSan that repeat
 # AddressSanitizer's at four times the build time are left out. Segments of two layers make the driver's short stacks
 # take the way of deep ones.
 #
@@ -44,6 +44,9 @@ run() {
       -pthread -o "$build/$name-$driver"
     echo "$name: $("$build/$name-$driver" "$cases")"
   done
+  # shellcheck disable=SC2086
+  "$cxx" "${common[@]}" $sanitize "$csrc/images.cpp" "$here/images_driver.cpp" -o "$build/$name-images"
+  echo "$name: $("$build/$name-images" "$cases")"
 }
 
 export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 TSAN_OPTIONS=halt_on_error=1

@@ -10,7 +10,7 @@
 #define GL_API extern "C" __attribute__((visibility("default")))
 #endif
 
-#define GL_ABI_VERSION 2
+#define GL_ABI_VERSION 3
 
 enum GlStatus { GL_OK = 0, GL_BAD_ARGUMENT = 1, GL_NO_MEMORY = 2 };
 
@@ -95,6 +95,15 @@ GL_API int64_t gl_conv_save_bytes(const GlConv* layers, int32_t count, int64_t b
 GL_API int32_t gl_conv_fwd(const GlConv* layers, int32_t count, int64_t batch, GlMatrix x, GlMatrix out, void* save);
 GL_API int32_t gl_conv_bwd(const GlConv* layers, int32_t count, int64_t batch, GlMatrix x, GlMatrix grad_out,
                            GlMatrix grad_x, const void* save);
+
+// Images [batch, channels, height, width] of float, or of bytes that are divided by 255. Each one's box (top, left,
+// height, width, whether to mirror) resampled to the full size:
+GL_API int32_t gl_resample(const void* images, int32_t bytes, int64_t batch, int64_t channels, int64_t height,
+                           int64_t width, const int64_t* boxes, float* out);
+// out [batch, channels, count, pixels] is 1 where a pixel is above a threshold; those of a channel are `stride` after
+// those of the channel before.
+GL_API int32_t gl_thermometer(const void* x, int32_t bytes, int64_t batch, int64_t channels, int64_t pixels,
+                              const float* thresholds, int64_t count, int64_t stride, float* out);
 
 // Memory for `save`: kept and handed out again, because fresh pages cost more than filling them.
 GL_API void* gl_acquire(int64_t bytes);

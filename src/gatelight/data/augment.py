@@ -1,4 +1,4 @@
-"""Random resized crops and flips of a batch of images, in plain torch.
+"""Random resized crops and flips of a batch of images, in native code or plain torch.
 
 For training images only, and before they are encoded as bits. All random numbers of a batch are drawn first, in
 :func:`draw_boxes`; :func:`apply_boxes` is then a pure function of each image and its box, so a batch may be cut
@@ -11,6 +11,8 @@ import math
 
 import torch
 from torch import Tensor
+
+from gatelight.ops import images as native
 
 _ATTEMPTS = 10
 #: Values resampled at a time on a CPU: small enough for its cache and for the allocator to reuse the memory, which
@@ -108,10 +110,16 @@ def apply_boxes(images: Tensor, boxes: Tensor) -> Tensor:
     ``torch.nn.functional.interpolate(mode="bilinear", align_corners=False)`` does.
     """
     batch, _, height, width = images.shape
-    if boxes.shape != (batch, 5):
-        raise ValueError(f"boxes must have shape [{batch}, 5], got {list(boxes.shape)}")
+    if boxes.shape != (batch, 5) or boxes.dtype != torch.int64:
+        raise ValueError(f"boxes must be int64 [{batch}, 5], got {boxes.dtype} {list(boxes.shape)}")
     if images.dtype != torch.uint8 and not images.is_floating_point():
         raise ValueError(f"images must be uint8 or floating point, got {images.dtype}")
+    corner, size = boxes[:, :2], boxes[:, 2:4]
+    inside = (corner >= 0) & (size >= 1) & (corner <= torch.tensor([height, width], device=boxes.device) - size)
+    if not bool(inside.all()):
+        raise ValueError(f"boxes must lie inside the {height} x {width} pixels of an image")
+    if native.takes(images):
+        return native.resample(images, boxes)
     top, left, box_height, box_width, flip = boxes.to(images.device).unbind(1)
     rows = _positions(top, box_height, height)
     mirrored = (flip != 0)[:, None]

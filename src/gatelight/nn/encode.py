@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from gatelight.ops import images
+
 
 def check_unit_interval(x: Tensor) -> None:
     """Raise a ValueError unless all values are finite and in [0, 1]."""
@@ -78,6 +80,8 @@ class Thermometer(nn.Module):
         if self.thresholds.ndim == 2 and x.shape[1] != len(self.thresholds):
             raise ValueError(f"thresholds are for {len(self.thresholds)} features, got {x.shape[1]}")
         check_unit_interval(x)
+        if images.takes(x):
+            return images.thermometer(x, self.thresholds)
         thresholds = self.thresholds.view(-1, self.count, *(1,) * (x.ndim - 2))
         return (_unit(x).unsqueeze(2) > thresholds).to(torch.float32).flatten(1, 2)
 

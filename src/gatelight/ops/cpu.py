@@ -150,7 +150,7 @@ def stack_fwd(
     rows, matrix = _matrix("x", x)
     layers = _layers(rows.shape[0], fanins, thetas, kinds)
     batch = rows.shape[1]
-    out = _empty(fanins[-1].shape[0], batch)
+    out = empty(fanins[-1].shape[0], batch)
     library = _library()
     saved = _bytes(library.gl_save_bytes(layers, len(layers), batch, MODES[mode]) if save else 0)
     arguments = matrix, native.Matrix(out.data_ptr(), batch, 0), saved.data_ptr() or None
@@ -169,7 +169,7 @@ def stack_bwd(
     need_x: bool = False,
 ) -> tuple[Tensor | None, list[Tensor]]:
     """Gradients of :func:`stack_fwd` for x [features, batch] (if needed) and for each theta."""
-    grads = [_empty(*theta.shape) for theta in thetas]
+    grads = [empty(*theta.shape) for theta in thetas]
     grad_x = _backward(grad_out, x, saved, fanins, thetas, kinds, mode, need_x, grads)
     return grad_x, grads
 
@@ -204,7 +204,7 @@ def conv_fwd(
     rows, matrix = _matrix("x", x)
     layers = _convs(rows.shape[0], shapes, fanins, thetas, kinds)
     batch = rows.shape[1]
-    out = _empty(fanins[-1].shape[0] * shapes[-1].out_height * shapes[-1].out_width, batch)
+    out = empty(fanins[-1].shape[0] * shapes[-1].out_height * shapes[-1].out_width, batch)
     saved = _bytes(_library().gl_conv_save_bytes(layers, len(layers), batch) if keep else 0)
     arguments = matrix, native.Matrix(out.data_ptr(), batch, 0), saved.data_ptr() if keep else None
     _call("gl_conv_fwd", layers, len(layers), batch, *arguments)
@@ -225,7 +225,7 @@ def conv_bwd(
     x_rows, x_matrix = _matrix("x", x)
     out_rows, out_matrix = _matrix("grad_out", grad_out)
     features, batch = x_rows.shape
-    grads = [_empty(*theta.shape) for theta in thetas]
+    grads = [empty(*theta.shape) for theta in thetas]
     layers = _convs(features, shapes, fanins, thetas, kinds, grads)
     expected = (fanins[-1].shape[0] * shapes[-1].out_height * shapes[-1].out_width, batch)
     if out_rows.shape != expected:
@@ -233,7 +233,7 @@ def conv_bwd(
     size = _library().gl_conv_save_bytes(layers, len(layers), batch)
     if saved.numel() < size:
         raise ValueError(f"saved must hold {size} bytes, got {saved.numel()}")
-    grad_x = _empty(features, batch) if need_x else None
+    grad_x = empty(features, batch) if need_x else None
     x_gradient = native.Matrix(None if grad_x is None else grad_x.data_ptr(), batch, 0)
     _call("gl_conv_bwd", layers, len(layers), batch, x_matrix, out_matrix, x_gradient, saved.data_ptr())
     return grad_x, grads
@@ -268,7 +268,7 @@ def _backward(
     size = library.gl_save_bytes(layers, len(layers), batch, MODES[mode])
     if size and (mode != "recompute" if saved is None else saved.numel() < size):
         raise ValueError(f"saved must hold {size} bytes, got {0 if saved is None else saved.numel()}")
-    grad_x = _empty(features, batch) if need_x else None
+    grad_x = empty(features, batch) if need_x else None
     x_gradient = native.Matrix(None if grad_x is None else grad_x.data_ptr(), batch, 0)
     save = saved.data_ptr() if saved is not None and size else None
     arguments = x_matrix, out_matrix, x_gradient, save
@@ -284,9 +284,13 @@ def _library() -> ctypes.CDLL:
 
 
 def _call(name: str, *arguments: object) -> None:
-    library = _library()
-    library.gl_set_threads(get_threads())
-    status = getattr(library, name)(*arguments)
+    _library().gl_set_threads(get_threads())
+    call(name, *arguments)
+
+
+def call(name: str, *arguments: object) -> None:
+    """Call a function of the library and raise what its status says; for those that use one thread."""
+    status = getattr(_library(), name)(*arguments)
     if status == 2:
         raise MemoryError(f"{name} ran out of memory")
     if status:
@@ -391,7 +395,7 @@ def _check_shape(name: str, tensor: Tensor, dtype: torch.dtype, shape: tuple[int
         raise ValueError(f"{name} must have shape {shape}, got {tuple(tensor.shape)}")
 
 
-def _empty(rows: int, columns: int) -> Tensor:
+def empty(rows: int, columns: int) -> Tensor:
     """Uninitialised float32 [rows, columns]; large ones from the library's store, see :func:`_bytes`."""
     size = 4 * rows * columns
     if size < _LARGE:
