@@ -33,12 +33,15 @@ def cpu_time(function: Callable[[], object], repeat: int) -> float:
 def interleaved(
     functions: dict[str, Callable[[], object]], repeat: int, clock: Callable[[], float] = time.thread_time
 ) -> dict[str, float]:
-    """Median seconds of each function, measured in turns so that a busy moment hits all of them."""
-    for function in functions.values():
-        function()
+    """Median seconds of each function, measured in turns so that a busy moment hits all of them.
+
+    In every turn a function runs once before it is timed: a training step follows one of its own kind, and must find
+    in the cache what that has left, not what a rival has.
+    """
     times: dict[str, list[float]] = {name: [] for name in functions}
     for _ in range(repeat):
         for name, function in functions.items():
+            function()
             times[name].append(_once(function, clock))
     return {name: statistics.median(values) for name, values in times.items()}
 
