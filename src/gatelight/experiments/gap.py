@@ -64,12 +64,13 @@ def _said(results: Results, depth: int) -> str:
     return f"D={depth}: {one('op')}; {one('iwp')}"
 
 
-def _larger(depth: int) -> Claim:
-    def judge(results: Results) -> Judgement:
-        op, iwp = (gap(_of(results, p, depth)) for p in ("op", "iwp"))
-        return Judgement(_said(results, depth), verdict(op > iwp), "one seed; test accuracy of the last weights")
-
-    return Claim(f"at D = {depth} OP loses more accuracy in rounding than IWP", "as drawn for D = 5", judge)
+def _loses(results: Results) -> Judgement:
+    op, iwp = (gap(_of(results, p, DEPTHS[-1])) for p in ("op", "iwp"))
+    return Judgement(
+        " ".join(_said(results, depth) + "." for depth in DEPTHS),
+        verdict(op > 1 and op > iwp, op > 2 * iwp),
+        "one seed, last weights; that IWP hardly loses is read as less than half of OP's loss",
+    )
 
 
 def _grows(results: Results) -> Judgement:
@@ -121,7 +122,7 @@ EXPERIMENT = Experiment(
     settings=settings,
     cells=cells,
     claims=(
-        *map(_larger, DEPTHS),
+        Claim("in the deeper network OP loses accuracy in rounding, IWP hardly", "as drawn for D = 5", _loses),
         Claim("OP's gap grows with depth and faster than IWP's", "as drawn for D = 5", _grows),
         Claim("at D = 3 IWP is ahead after rounding", "ahead for D >= 2 (CIFAR-100)", _ahead),
     ),
