@@ -68,9 +68,10 @@ def _ratio(results: Results) -> Judgement:
     length = op[0]["step"][-1]
     text = ", ".join("never" if r is None else f"{r:.1f}" for r in ratios)
     mean = fmean(reached)
-    held = HOLDS if len(reached) == len(ratios) and min(reached) >= 8.5 else IN_PART if mean > 1 else FAILS
+    every = len(reached) == len(ratios)
+    held = HOLDS if every and min(reached) >= 8.5 else IN_PART if every and mean > 1 else FAILS
     return Judgement(
-        f"{style.mean_spread(reached, digits=1)}x (seeds: {text})",
+        f"{style.mean_spread(reached, digits=1)}x for {len(reached)} of {len(ratios)} seeds ({text})",
         held,
         f"on validation; OP is best after {fmean(ends):,.0f} of {length:,} steps (mean); the paper trains for 250 000",
     )
