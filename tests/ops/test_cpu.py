@@ -114,7 +114,7 @@ def poisoned() -> Iterator[None]:
     with (
         mock.patch.object(torch, "empty_like", lambda t: empty_like(t).fill_(torch.nan)),
         mock.patch.object(cpu, "_bytes", lambda size: new_bytes(size).fill_(255)),
-        mock.patch.object(cpu, "_empty", lambda rows, batch: torch.full((rows, batch), torch.nan)),
+        mock.patch.object(cpu, "empty", lambda rows, batch: torch.full((rows, batch), torch.nan)),
     ):
         yield
 
