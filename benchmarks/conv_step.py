@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import itertools
+import statistics
 import sys
 import time
 from collections.abc import Callable
@@ -98,23 +99,25 @@ def in_pieces(model: nn.Module, x: Tensor, weights: Tensor, size: int) -> Callab
 
 
 def check_equal(stack: LogicConvStack, plain: PlainTorch) -> None:
-    """Leave with an error unless values and gradients equal plain torch's in double precision on a few samples.
+    """Leave with an error unless values and gradients equal plain torch's in double precision, sample by sample.
 
-    Gradients are compared by their norm: where two positions of a pooling window differ by less than a rounding error,
-    the gradient may go to the other one.
+    Where two positions of a pooling window differ by less than a rounding error, the gradient may go to the other one,
+    in plain torch's single precision as well. That hits few samples, a wrong kernel all of them: most must agree.
     """
-    x = torch.randint(0, 2, (3, 9, 32, 32)).float()
     exact = copy.deepcopy(plain).double()
-    ours, theirs = stack(x).flatten(1).t(), exact(x.flatten(1).t().double())
-    if not torch.allclose(ours.double(), theirs, atol=1e-5):
-        sys.exit("refused: values differ from plain torch")
-    weights = torch.randn(theirs.shape)
-    mine = torch.autograd.grad(ours, list(stack.parameters()), weights)
-    wanted = torch.autograd.grad(theirs, list(exact.parameters()), weights.double())
-    for a, b in zip(mine, wanted, strict=True):
-        off = float((a - b).norm() / b.norm())
-        if off > 1e-3:
-            sys.exit(f"refused: gradients differ from plain torch by {off:g} of their norm")
+    random = torch.Generator().manual_seed(0)
+    errors = []
+    for _ in range(5):
+        x = torch.randint(0, 2, (1, 9, 32, 32), generator=random).float()
+        ours, theirs = stack(x).flatten(1).t(), exact(x.flatten(1).t().double())
+        if not torch.allclose(ours.double(), theirs, atol=1e-5):
+            sys.exit("refused: values differ from plain torch")
+        weights = torch.randn(theirs.shape, generator=random)
+        mine = torch.autograd.grad(ours, list(stack.parameters()), weights)
+        wanted = torch.autograd.grad(theirs, list(exact.parameters()), weights.double())
+        errors.append(max(float((a - b).norm() / b.norm()) for a, b in zip(mine, wanted, strict=True)))
+    if statistics.median(errors) > 1e-5:
+        sys.exit(f"refused: gradients differ from plain torch by {statistics.median(errors):g} of their norm")
 
 
 def run_case(case: ConvCase, threads: int, quick: bool) -> dict[str, object]:

@@ -78,12 +78,13 @@ def _grows(results: Results) -> Judgement:
     return Judgement(
         f"from D={DEPTHS[0]} to D={DEPTHS[-1]} OP's gap grows by {op:.1f} points, IWP's by {iwp:.1f}",
         verdict(op > 0, op > iwp),
+        "one seed",
     )
 
 
 def _ahead(results: Results) -> Judgement:
     op, iwp = (100 * _of(results, p, DEPTHS[-1])["last"]["discrete_accuracy"] for p in ("op", "iwp"))
-    return Judgement(f"IWP {iwp:.1f} %, OP {op:.1f} %", verdict(iwp > op))
+    return Judgement(f"IWP {iwp:.1f} %, OP {op:.1f} %", verdict(iwp > op), "one seed")
 
 
 def draw(results: Results) -> Figure:

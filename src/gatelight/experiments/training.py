@@ -142,8 +142,7 @@ def convolutional(scale: str, **changes: Any) -> TrainConfig:
     """As :func:`recipe` for the convolutional network: k is 256 in the paper, 16 at ``cpu``.
 
     At ``cpu`` the temperature is that of size S, 20 for k = 32, shrunk with the square root of k, and batches are
-    small: what closes the discretisation gap is the number of steps. Where this gatelight has no convolutional
-    network, the cell refuses to run.
+    small, which leaves time for more steps. Where this gatelight has no convolutional network, the cell refuses to run.
 
     >>> convolutional("cpu").temperature, convolutional("paper").temperature
     (14.14, 40.0)
