@@ -11,6 +11,7 @@ import torch
 from gatelight import models
 from gatelight.cli import main
 from gatelight.data.digits import load_digits
+from gatelight.experiments import spread
 from gatelight.experiments.and_or import INITS
 from gatelight.experiments.catalog import EXPERIMENTS
 from gatelight.experiments.cnn import NeuralNetwork
@@ -140,8 +141,28 @@ def test_the_command_lists(capsys: pytest.CaptureFixture[str]) -> None:
 def test_the_command_refuses_in_one_line(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["reproduce", "gradient-nrom"]) == 2
     assert "did you mean 'gradient-norm'" in capsys.readouterr().err
-    assert main(["reproduce", "training-cost", "--scale", "smoke", "--ray", "local", "--out", str(folder)]) == 2
-    assert "without --ray" in capsys.readouterr().err
+
+
+def test_what_measures_time_is_never_spread(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spread, "run", None)
+    assert main(["reproduce", "training-cost", "--scale", "smoke", "--ray", "local", "--out", str(folder)]) == 0
+
+
+def test_experiments_share_cells_and_are_written_as_they_finish(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["reproduce", "and-or", "convergence", "rounding", "--scale", "smoke", "--out", str(folder)]
+    assert main(command) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    shared = len(set(EXPERIMENTS["and-or"].cells("smoke")) & set(EXPERIMENTS["convergence"].cells("smoke")))
+    total = len({cell for name in ("and-or", "convergence", "rounding") for cell in EXPERIMENTS[name].cells("smoke")})
+    assert shared > 0
+    assert f"{shared} shared with the above" in out
+    assert f"[{total}/{total}]" in out
+    assert out.index("and-or-smoke.png") < out.index(f"[{total}/{total}]") < out.index("rounding-smoke.png")
+    assert (folder / "convergence-smoke.png").exists()
+    assert main(command) == 0
+    assert "[1/" not in capsys.readouterr().out
 
 
 def test_failed_cells_make_the_command_fail(

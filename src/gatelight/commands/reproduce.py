@@ -55,15 +55,10 @@ def run_reproduce(args: argparse.Namespace) -> int:
         _list(list(EXPERIMENTS.values()), args.scale)
         return 0
     device = choose_device(args.device)
-    if not args.ray:
-        set_threads(args.threads, device)
+    set_threads(None if args.ray else args.threads, device)
     machine = Machine(args.data.absolute() if args.data else None, device.type)
-    code = 0
-    for experiment in chosen:
-        code = max(code, _run(experiment, args, store, machine))
-        if code == _STOPPED:
-            return code
-    if args.page is not None:
+    code = _run(chosen, args, store, machine)
+    if args.page is not None and code != _STOPPED:
         _write_page(args, store)
     return code
 
@@ -71,36 +66,58 @@ def run_reproduce(args: argparse.Namespace) -> int:
 _STOPPED = 130
 
 
-def _run(experiment: Experiment, args: argparse.Namespace, store: Store, machine: Machine) -> int:
-    """Run what is not finished of one experiment, then draw and judge it."""
+def _run(experiments: list[Experiment], args: argparse.Namespace, store: Store, machine: Machine) -> int:
+    """Run what is not finished, shared cells once; draw and judge each experiment as soon as its last cell is done."""
     from gatelight.experiments import runner
     from gatelight.experiments.cell import StoppedError
     from gatelight.log import console
 
-    results = store.results(experiment, args.scale)
-    todo = results.unfinished
-    known = f", {len(results.finished)} known" if results.finished else ""
-    console.print(f"{experiment.name} at scale {args.scale}: {len(todo)} cells to run{known}")
-    progress = _Progress(todo)
+    todo = _announce(experiments, args.scale, store)
+    progress = _Progress(todo, experiments, args.scale, store)
     try:
         with stop_on_signal() as stop:
-            if args.ray:
+            # What measures time has the machine to itself, before anything is spread over it.
+            alone = [cell for cell in todo if cell.timed or not args.ray]
+            failed = runner.run(alone, store, machine, progress, stop)
+            spreadable = [cell for cell in todo if cell not in alone]
+            if spreadable:
                 from gatelight.experiments import spread
 
                 threads = args.threads or 1
-                failed = spread.run(todo, store, machine, progress, stop, address=args.ray, threads=threads)
-            else:
-                failed = runner.run(todo, store, machine, progress, stop)
+                failed += spread.run(spreadable, store, machine, progress, stop, address=args.ray, threads=threads)
     except StoppedError:
         console.print("stopped; everything finished is kept, and the same command goes on")
         return _STOPPED
-    paths = store.write(experiment, args.scale)
-    _show_claims(experiment, store, args.scale)
-    if paths:
-        console.print("wrote " + ", ".join(map(str, paths)))
     if failed:
         console.print(f"{len(failed)} of {len(todo)} cells failed: " + "; ".join(cell.label for cell in failed))
     return 1 if failed else 0
+
+
+def _announce(experiments: list[Experiment], scale: str, store: Store) -> list[Cell]:
+    """Say what there is to run; all cells that are not finished, each once."""
+    from gatelight.log import console
+
+    todo: dict[Cell, None] = {}
+    for experiment in experiments:
+        results = store.results(experiment, scale)
+        new = [cell for cell in results.unfinished if cell not in todo]
+        known = f", {len(results.finished)} known" if results.finished else ""
+        shared = len(results.unfinished) - len(new)
+        others = f", {shared} shared with the above" if shared else ""
+        console.print(f"{experiment.name} at scale {scale}: {len(new)} cells to run{known}{others}")
+        todo.update(dict.fromkeys(new))
+    return list(todo)
+
+
+def _conclude(experiment: Experiment, scale: str, store: Store) -> None:
+    """Draw and judge an experiment."""
+    from gatelight.log import console
+
+    paths = store.write(experiment, scale)
+    console.print(f"{experiment.name}:")
+    _show_claims(experiment, store, scale)
+    if paths:
+        console.print("wrote " + ", ".join(map(str, paths)))
 
 
 def _show_claims(experiment: Experiment, store: Store, scale: str) -> None:
@@ -148,9 +165,15 @@ def _write_page(args: argparse.Namespace, store: Store) -> None:
 
 
 class _Progress:
-    """Shows which cell runs, how far it is, and the time left, judged by the cells' own estimates."""
+    """Shows which cell runs, how far it is, and the time left, judged by the cells' own estimates.
 
-    def __init__(self, cells: list[Cell]) -> None:
+    An experiment is concluded with its last cell; one that has none left to run, at once.
+    """
+
+    def __init__(self, cells: list[Cell], experiments: list[Experiment], scale: str, store: Store) -> None:
+        self._scale, self._store = scale, store
+        self._open = [(e, set(cells).intersection(e.cells(scale))) for e in experiments]
+        self._conclude_finished()
         self._count = len(cells)
         self._left = sum(cell.seconds for cell in cells)
         self._begun = self._shown = time.monotonic()
@@ -179,6 +202,7 @@ class _Progress:
         console.print(
             f"[{self._done}/{self._count}] {cell.label}: {seconds:.1f} s, {left} left", soft_wrap=True, markup=False
         )
+        self._conclude_finished(cell)
 
     def failed(self, cell: Cell, why: str) -> None:
         """Show a failed cell."""
@@ -186,6 +210,15 @@ class _Progress:
 
         self._account(cell)
         console.print(f"[{self._done}/{self._count}] {cell.label} FAILED: {why}", soft_wrap=True, markup=False)
+        self._conclude_finished(cell)
+
+    def _conclude_finished(self, cell: Cell | None = None) -> None:
+        for _, waiting in self._open:
+            waiting.discard(cell)
+        for experiment, waiting in self._open:
+            if not waiting:
+                _conclude(experiment, self._scale, self._store)
+        self._open = [(experiment, waiting) for experiment, waiting in self._open if waiting]
 
     def _account(self, cell: Cell) -> None:
         self._done += 1
