@@ -151,7 +151,7 @@ DLGN: dict[str, dict[str, Size]] = {
     "adult": {"S": _dense(5, 256, 1 / 0.075, 0, steps=20_000)},
     "breast-cancer": {"S": _dense(5, 128, 10.0, 0, steps=5_000, validation=0.0)},
     "monk1": {"S": _dense(6, 24, 1.0, 0, steps=5_000, validation=0.0)},
-    "monk2": {"S": _dense(6, 12, 1.0, 0, steps=5_000, validation=0.0)},
+    "monk2": {"S": _dense(6, 12, 1.0, 0, steps=5_000, validation=0.0, learning_rate=0.1)},
     "monk3": {"S": _dense(6, 12, 1.0, 0, steps=5_000, validation=0.0)},
 }
 
