@@ -1,5 +1,6 @@
 import csv
 import json
+import os
 import subprocess
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import numpy as np
 import pytest
 
 from gatelight import data, engine
-from gatelight.circuit import Circuit
+from gatelight.circuit import Circuit, prover
 from gatelight.circuit.prover import provers
 from gatelight.cli import main
 
@@ -68,6 +69,78 @@ def test_run_on_files(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixtur
 
 
 @needs_engine
+@pytest.mark.parametrize("dtype", ["uint8", "int64", "bool", "float16", "float32"])
+def test_run_reads_bits_as_training_does(dtype: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    x = np.random.default_rng(0).integers(0, 2, (600, 12))
+    y = (x[:, 0] & x[:, 1]) | x[:, 2]
+    np.savez(tmp_path / "bits.npz", x=x.astype(dtype), y=y)
+    run, net = str(tmp_path / "run"), str(tmp_path / "net.gl")
+    flags = ["--width", "40", "--layers", "2", "--steps", "60", "--lr", "0.1", "--temperature", "4", "--quiet"]
+    assert main(["train", str(tmp_path / "bits.npz"), *flags, "--out", run]) == 0
+    assert main(["compile", run, "-o", net, "--no-prove"]) == 0
+    assert main(["eval", run]) == 0
+    held = data.load(str(tmp_path / "bits.npz")).test
+    expected = 100 * float((Circuit.load(net).predict(held.x) == held.y).mean())
+    assert f"{expected:.2f} %" in capsys.readouterr().out
+    held_bits = (held.x != 0).astype(dtype)
+    np.savez(tmp_path / "held.npz", x=held_bits, y=held.y)
+    assert main(["run", net, str(tmp_path / "held.npz")]) == 0
+    out = capsys.readouterr().out
+    assert f"accuracy {expected:.2f} %" in out
+    assert ("read as bits" in out) == (dtype in ("uint8", "int64"))
+    assert expected > 70
+
+
+@needs_engine
+def test_run_on_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [(i % 7, i % 5, "abc"[i % 7 // 3]) for i in range(100)]
+    header = "first,second,class\n"
+    (tmp_path / "all.csv").write_text(header + "".join(f"{a},{b},{c}\n" for a, b, c in rows))
+    (tmp_path / "some.csv").write_text(header + "".join(f"{a},{b},{c}\n" for a, b, c in rows if c != "a"))
+    run, net = str(tmp_path / "run"), str(tmp_path / "net.gl")
+    flags = ["--width", "60", "--layers", "2", "--steps", "60", "--lr", "0.1", "--quiet"]
+    assert main(["train", str(tmp_path / "all.csv"), *flags, "--out", run]) == 0
+    assert main(["compile", run, "-o", net, "--no-prove"]) == 0
+    capsys.readouterr()
+    assert main(["run", net, str(tmp_path / "all.csv")]) == 0
+    assert "20 of 100" in capsys.readouterr().out
+    assert main(["run", net, str(tmp_path / "some.csv")]) == 2
+    assert "has the classes b, c, the circuit a, b, c" in capsys.readouterr().err
+
+
+def test_run_without_the_native_library(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(engine, "available", lambda: False)
+    assert main(["run", str(folder / "net.gl"), "digits"]) == 0
+    out = capsys.readouterr().out
+    assert "without the native engine" in out
+    result = json.loads((folder / "run/result.json").read_text())
+    assert f"accuracy {100 * result['best']['discrete_accuracy']:.2f} %" in out
+    assert main(["bench", str(folder / "net.gl")]) == 2
+    assert "needs the native library" in capsys.readouterr().err
+
+
+def test_a_prover_that_fails_does_not_take_the_circuit_with_it(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "abc").write_text("#!/bin/sh\necho some other program\n")
+    (tmp_path / "abc").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    assert main(["compile", str(folder / "run"), "-o", str(tmp_path / "new/net.gl")]) == 0
+    assert "not made:" in capsys.readouterr().out
+    assert Circuit.load(tmp_path / "new/net.gl").gates > 0
+
+
+def test_level_3_asks_for_a_prover_first(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(prover, "provers", lambda: ())
+    assert main(["compile", str(folder / "run"), "-o", str(tmp_path / "a.gl"), "--level", "3"]) == 2
+    assert "--level 3 needs a prover" in capsys.readouterr().err
+
+
+@needs_engine
 def test_bench(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", str(folder / "net.gl"), "--batch", "700", "--seconds", "0.1"]) == 0
     assert "M samples/s" in capsys.readouterr().out
@@ -103,6 +176,11 @@ def test_inspect(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str
     facts = json.loads(capsys.readouterr().out)
     assert sum(facts["kinds"].values()) == facts["gates"]
     assert len(facts["reads_of_feature"]) == 64
+    copy = tmp_path / "circuit"
+    copy.write_bytes((folder / "net.gl").read_bytes())
+    assert main(["inspect", str(copy), "--json", "-o", str(tmp_path / "json.svg")]) == 0
+    assert json.loads(capsys.readouterr().out) == facts
+    assert (tmp_path / "json.svg").exists()
 
 
 @pytest.mark.parametrize(
@@ -112,7 +190,20 @@ def test_inspect(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str
         (["compile", "RUN", "-o", "net.gl", "--lut", "9"], "--lut must be from 3 to 6"),
         (["compile", "RUN", "-o", "NET"], "exists already; use --overwrite"),
         (["run", "none.gl", "digits"], "none.gl"),
-        (["run", "NET", "none.npz"], "no file none.npz"),
+        (["run", "NET", "none.npz"], "cannot read none.npz"),
+        (["run", "NET", "none.npy"], "cannot read none.npy"),
+        (["run", "NET", "column.npz"], "need labels of shape [9], got [9, 1]"),
+        (["run", "NET", "one.npz"], "need labels of shape [9], got []"),
+        (["run", "NET", "words.npz"], "labels must be whole numbers"),
+        (["run", "NET", "many.npz"], "labels up to 10, but the circuit only 10 classes"),
+        (["run", "NET", "named.npz"], "has the classes"),
+        (["run", "NET", "column.npz", "-o", "column.npz", "--overwrite"], "column.npz is what is read"),
+        (["run", "NET", "digits", "-o", "column.npz"], "exists already; use --overwrite"),
+        (["compile", "RUN", "-o", "."], "is a folder, not a file"),
+        (["export", "NET", "--to", "aiger", "--name", "../x"], "name must be letters"),
+        (["export", "NET", "--to", "blif", "--name", ""], "name must be letters"),
+        (["inspect", "NET", "--samples", "5"], "--samples is for runs"),
+        (["inspect", "NET", "-o", "x.txt"], "must end in .png or .svg"),
         (["run", "NET", "bad.npz"], "bad.npz"),
         (["run", "NET", "empty.npz"], "has no array x"),
         (["run", "NET", "digits", "-o", "x.txt"], "must end in .csv or .npz"),
@@ -138,6 +229,11 @@ def test_bad_input_is_one_line_and_exit_code_2(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "bad.npz").write_bytes(b"PK\x03\x04 not really")
     (tmp_path / "broken.gl").write_bytes((folder / "net.gl").read_bytes()[:-9])
+    x, y = np.zeros((9, 64), np.float32), np.arange(9)
+    odd = {"column": y[:, None], "one": np.array(3), "words": y.astype(str), "many": y + 2}
+    for name, labels in odd.items():
+        np.savez(tmp_path / f"{name}.npz", x=x, y=labels)
+    np.savez(tmp_path / "named.npz", x=x, y=y, classes=np.array(list("9876543210")))
     np.savez(tmp_path / "empty.npz", z=np.zeros(3))
     np.savez(tmp_path / "wide.npz", x=np.zeros((3, 65), np.uint8))
     before = {p.name for p in tmp_path.iterdir()}

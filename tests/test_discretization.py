@@ -172,3 +172,21 @@ def test_conv_layers_after_flattening_are_refused() -> None:
     net = nn.Sequential(nn.Flatten(), LogicConv2d(1, 5, 3, seed=0), GroupSum(5))
     with pytest.raises(ValueError, match="layer '1', a LogicConv2d"):
         discretize(net, input_shape=(1, 3, 3))
+
+
+def test_images_behind_an_encoder_need_their_shape() -> None:
+    net = nn.Sequential(Thermometer.even(3), nn.Flatten(), LogicDense(48, 20, seed=0), GroupSum(2))
+    with pytest.raises(ValueError, match="give the input_shape"):
+        discretize(net)
+    x = torch.rand(50, 1, 4, 4)
+    circuit = discretize(net.bfloat16().float(), input_shape=(1, 4, 4))
+    with rounded(net):
+        assert np.array_equal(circuit.scores(x.numpy()), net(x).detach().round().numpy())
+    flat = nn.Sequential(Thermometer.even(3), LogicDense(48, 20, seed=0), GroupSum(2))
+    assert discretize(flat).features == 16
+
+
+def test_thresholds_for_other_channels_are_refused() -> None:
+    net = nn.Sequential(Thermometer(torch.rand(3, 2)), nn.Flatten(), LogicDense(32, 20, seed=0), GroupSum(2))
+    with pytest.raises(ValueError, match="the encoder is for 3 features or channels"):
+        discretize(net, input_shape=(1, 4, 4))

@@ -74,6 +74,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except ModuleNotFoundError as error:
         extra = "tensorboard" if error.name == "tensorboard" else "train"
         return _fail(2, f"this needs {error.name}, which is not installed: pip install 'gatelight[{extra}]'")
+    except ImportError as error:
+        return _fail(2, str(error))
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0

@@ -52,6 +52,8 @@ def discretize(
         bits = parts.conv[0].layer.in_channels * shape[1] * shape[2]
     else:
         bits = parts.dense[0].in_features
+        if shape is None and parts.images and parts.encoder is not None and parts.encoder.count > 1:
+            raise ValueError("give the input_shape of one sample: the order of the encoder's bits depends on it")
     feature, threshold, shape = _encoding(parts.encoder, bits, shape, parts.flat)
 
     netlist = Netlist(len(feature))
@@ -167,20 +169,21 @@ _OR = truthtable.from_name("or", 2)
 
 
 class _Parts(NamedTuple):
-    """A model taken apart; ``flat`` tells whether the encoder sees flattened inputs."""
+    """A model taken apart; ``flat`` tells whether the encoder sees flattened inputs, ``images`` whether it may not."""
 
     encoder: Thermometer | None
     conv: list[ConvStep]
     dense: list[LogicDense]
     head: GroupSum
     flat: bool
+    images: bool
 
 
 def _parts(model: nn.Module) -> _Parts:
     """Take a model apart, refusing by name what has no circuit."""
     if isinstance(model, LogicNetwork):
         steps = model.conv.steps if model.conv is not None else []
-        return _Parts(model.encoder, steps, model.layers.layers, model.head, False)
+        return _Parts(model.encoder, steps, model.layers.layers, model.head, flat=False, images=True)
     if not isinstance(model, nn.Sequential):
         raise ValueError(f"cannot make a circuit of a {type(model).__name__}; expected a LogicNetwork or nn.Sequential")
     encoder: Thermometer | None = None
@@ -210,7 +213,8 @@ def _parts(model: nn.Module) -> _Parts:
             raise ValueError(f"cannot make a circuit of layer {name!r}, a {type(module).__name__} at this place")
     if head is None:
         raise ValueError("cannot make a circuit of a model that does not end in logic layers and a GroupSum")
-    return _Parts(encoder, LogicConvStack(conv).steps if conv else [], layers, head, flat)
+    steps = LogicConvStack(conv).steps if conv else []
+    return _Parts(encoder, steps, layers, head, flat, images=flattened and not flat)
 
 
 def _encoding(
@@ -232,6 +236,8 @@ def _encoding(
     if encoder is None:
         threshold = np.full(feature.shape, 0.5, np.float32)
     else:
-        thresholds = encoder.thresholds.cpu().numpy().reshape(-1, count, 1)
+        if encoder.thresholds.ndim == 2 and len(encoder.thresholds) != channels:
+            raise ValueError(f"the encoder is for {len(encoder.thresholds)} features or channels, got shape {shape}")
+        thresholds = encoder.thresholds.float().cpu().numpy().reshape(-1, count, 1)
         threshold = np.broadcast_to(thresholds, feature.shape)
     return feature.reshape(-1), threshold.reshape(-1), shape

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
+import gc
+import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -218,3 +221,15 @@ def test_stats_count_what_is_left() -> None:
     assert stats.summed_bits >= 80
     assert stats.encoder_words == 2
     assert stats.program_bytes < 64 * circuit.gates + 10_000
+
+
+def test_copies_outlive_the_original() -> None:
+    circuit = layered_circuit(16, (32, 20), seed=2)
+    x = np.random.default_rng(0).random((70, 16))
+    engine = Engine(circuit, "base", threads=2)
+    made = [copy.copy(engine), copy.deepcopy(engine), pickle.loads(pickle.dumps(engine))]
+    del engine
+    gc.collect()
+    for other in made:
+        assert np.array_equal(other.scores(x), circuit.scores(x))
+        assert (other.threads, other.stats.simd) == (2, "base")

@@ -194,3 +194,14 @@ def test_functions_stay_small() -> None:
 def test_bad_names_are_refused(circuits: dict[str, Circuit], name: str) -> None:
     with pytest.raises(ValueError, match="name must"):
         export.c(circuits["one_layer"], name)
+
+
+@pytest.mark.parametrize("threshold", [-1.0, 1.0])
+def test_levels_outside_a_byte_compile_without_warnings(
+    tool: Callable[..., str], tmp_path: Path, threshold: float
+) -> None:
+    circuit = layered_circuit(4, (8, 6), classes=2)
+    circuit = replace(circuit, encoder_threshold=np.full(4, threshold, np.float32))
+    x = np.array([[0, 1, 254, 255]], np.uint8)
+    library = Library(tool("gcc"), tmp_path, {"net": circuit}, 64, ())
+    assert np.array_equal(library.batch("net", 2, x)[0], circuit.scores(x))

@@ -102,3 +102,11 @@ def test_what_the_kernels_leave_to_torch() -> None:
     assert not images.takes(torch.zeros(0, 1, 8, 8))
     assert Thermometer.even(2)(torch.zeros(0, 1, 8, 8)).shape == (0, 2, 8, 8)
     assert apply_boxes(torch.zeros(0, 1, 8, 8), torch.zeros(0, 5, dtype=torch.int64)).shape == (0, 1, 8, 8)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.bfloat16])
+def test_a_converted_encoder_gives_the_same_bits(dtype: torch.dtype) -> None:
+    x = torch.rand(4, 3, 6, 6)
+    encoder = Thermometer.even(3)  # quarters, which every dtype holds
+    expected = encoder(x)
+    assert torch.equal(encoder.to(dtype)(x), expected)

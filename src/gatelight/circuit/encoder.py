@@ -74,7 +74,7 @@ class Encoder:
         given = np.asarray(x)
         flat_ok = given.ndim == 2 and given.shape[1] == self.features
         if not flat_ok and not (self.shape and given.ndim > 1 and given.shape[1:] == self.shape):
-            also = f" or [batch, {', '.join(map(str, self.shape))}]" if self.shape else ""
+            also = f" or [batch, {', '.join(map(str, self.shape))}]" if len(self.shape) > 1 else ""
             raise ValueError(f"features must have shape [batch, {self.features}]{also}, got {given.shape}")
         if given.dtype not in (np.uint8, np.float32, np.float64):
             raise ValueError(f"features must be uint8, float32 or float64, got {given.dtype}")

@@ -36,6 +36,7 @@ _ARRAYS = {
     "encoder_feature": ("I32", "<i4", 1),
     "encoder_threshold": ("F32", "<f4", 1),
 }
+_HEAD = 1 << 16
 #: safetensors does not type its parser.
 _parse: Callable[[bytes], list[tuple[str, dict[str, Any]]]] = deserialize
 _SCALARS: dict[str, type] = {
@@ -61,6 +62,15 @@ def load(path: str | PathLike[str]) -> Circuit:
         raise ValueError(f"cannot read the circuit {os.fspath(path)}: {error.strerror}") from error
     except ValueError as error:
         raise ValueError(f"{os.fspath(path)}: {error}") from error
+
+
+def is_circuit(path: Path) -> bool:
+    """Whether a file says that it holds a circuit, whatever its name."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+        return FORMAT.encode() in file.read(min(length, _HEAD))
 
 
 def to_bytes(circuit: Circuit) -> bytes:

@@ -24,7 +24,13 @@ examples:
 _RUN_EXAMPLES = """\
 examples:
   gatelight run mnist.gl mnist                              accuracy on the test split
-  gatelight run mnist.gl images.npz -o labels.csv           x: uint8 or float in [0, 1]; y if there are labels
+  gatelight run mnist.gl images.npz -o labels.csv           x: 0..255 or float in [0, 1]; y if there are labels
+  gatelight run iris.gl iris.csv                            the table it was trained on: accuracy on its test rows
+"""
+_BENCH_EXAMPLES = """\
+examples:
+  gatelight bench mnist.gl
+  gatelight bench mnist.gl --threads 2 --seconds 10
 """
 _EXPORT_EXAMPLES = """\
 examples:
@@ -51,8 +57,9 @@ def add_parsers(commands: Any) -> None:
     run = commands.add_parser("run", help="run a circuit on data", epilog=_RUN_EXAMPLES)
     run.set_defaults(run=run_run, parser=run)
     run.add_argument("circuit", type=Path, metavar="NET.gl")
-    run.add_argument("samples", metavar="DATA", help=".npz or .npy with x (and y), or a data set's name")
+    run.add_argument("samples", metavar="DATA", help=".npz or .npy with x (and y), .csv, or a data set's name")
     run.add_argument("-o", "--output", type=Path, help="write labels and scores to a .csv or .npz file")
+    run.add_argument("--overwrite", action="store_true", help="replace the output if it exists")
     run.add_argument("--threads", type=int, default=1, metavar="N", help="CPU threads (default: 1)")
     run.add_argument("--data", type=Path, metavar="FOLDER", help="folder of the data sets")
 
@@ -66,7 +73,9 @@ def add_parsers(commands: Any) -> None:
     export.add_argument("--ascii", action="store_true", help="aiger: text in place of binary")
     export.add_argument("--overwrite", action="store_true", help="replace files that exist")
 
-    bench = commands.add_parser("bench", help="samples a second of a circuit on one core, and the time of one sample")
+    bench = commands.add_parser(
+        "bench", help="samples a second of a circuit, and the time of one sample", epilog=_BENCH_EXAMPLES
+    )
     bench.set_defaults(run=run_bench, parser=bench)
     bench.add_argument("circuit", type=Path, metavar="NET.gl")
     bench.add_argument("--batch", type=int, default=1 << 15, help="samples of a call (default: 32768)")
@@ -88,12 +97,15 @@ def _load(path: Path) -> Circuit:
 def run_compile(args: argparse.Namespace) -> int:
     """Round, check against the model, simplify, prove, save, report."""
     from gatelight.circuit.passes import map_to_arity, simplify
+    from gatelight.circuit.prover import provers
     from gatelight.discretization import discretize
     from gatelight.run import load_model
 
-    _check_target(args.output, args.overwrite)
     if args.lut is not None and not 3 <= args.lut <= 6:
         raise ValueError(f"--lut must be from 3 to 6, got {args.lut}")
+    if args.level == 3 and not provers():
+        raise ValueError("--level 3 needs a prover: install abc, or pip install 'gatelight[verify]'")
+    _prepare_target(args.output, args.overwrite)
     model, header = load_model(args.model, args.which)
     circuit = discretize(model, class_names=header.get("classes", ()))
     say(f"rounded      {circuit.gates:,} gates in {circuit.depth} levels")
@@ -142,7 +154,10 @@ def _proof(original: Circuit, circuit: Circuit, done: Simplified | None) -> str:
         return "not made: install abc, or pip install 'gatelight[verify]'"
     begun = time.monotonic()
     match = equivalence.match_of(done) if done is not None else None
-    verdict = equivalence.prove(original, circuit, match)
+    try:
+        verdict = equivalence.prove(original, circuit, match)
+    except RuntimeError as error:
+        return f"not made: {error}"
     if verdict.equal is False:
         raise RuntimeError("the prover found the simplified circuit to differ; please report this as a bug")
     if verdict.equal is None:
@@ -152,20 +167,22 @@ def _proof(original: Circuit, circuit: Circuit, done: Simplified | None) -> str:
 
 def run_run(args: argparse.Namespace) -> int:
     """Label samples; print the accuracy if there are labels."""
-    from gatelight.engine import Engine
+    from gatelight import engine, native
 
     circuit = _load(args.circuit)
-    if args.output is not None and args.output.suffix not in (".csv", ".npz"):
-        raise ValueError(f"the output must end in .csv or .npz, got {args.output}")
-    x, y = _samples(args.samples, args.data)
+    if args.output is not None:
+        if args.output.suffix not in (".csv", ".npz"):
+            raise ValueError(f"the output must end in .csv or .npz, got {args.output}")
+        _prepare_target(args.output, args.overwrite, Path(args.samples), args.circuit)
+    x, y = _samples(args.samples, args.data, circuit)
+    if not engine.available():
+        say(f"without the native engine ({native.why_not()}), which is much faster")
     begun = time.monotonic()
-    scores = Engine(circuit, threads=args.threads).scores(x)
+    scores = (engine.Engine(circuit, threads=args.threads) if engine.available() else circuit).scores(x)
     labels = scores.argmax(1) if len(scores) else np.zeros(0, np.int64)
     seconds = time.monotonic() - begun
     say(f"{len(x):,} samples in {seconds:.3f} s")
     if y is not None:
-        if len(y) != len(x):
-            raise ValueError(f"there are {len(x)} samples but {len(y)} labels")
         say(f"accuracy {100 * float((labels == y).mean()):.2f} %" if len(y) else "no samples")
     if args.output is not None:
         _write_labels(args.output, circuit, labels, scores)
@@ -173,28 +190,36 @@ def run_run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _samples(name: str, folder: Path | None) -> tuple[NDArray[Any], NDArray[Any] | None]:
-    path = Path(name)
-    if path.suffix not in (".npz", ".npy"):
+def _samples(name: str, folder: Path | None, circuit: Circuit) -> tuple[NDArray[Any], NDArray[np.int64] | None]:
+    """What to label, and the labels if they are known."""
+    path = Path(name).expanduser()
+    ending = path.suffix.lower()
+    if ending in (".npz", ".npy"):
+        from gatelight.data.npz import load_samples
+
+        x, y, classes, as_bits = load_samples(path)
+        if as_bits:
+            say("x holds only 0 and 1 and is read as bits, as in training")
+    else:
         from gatelight import data
 
-        test = data.load(name, folder).test
-        return test.x, test.y
-    if not path.is_file():
-        raise ValueError(f"no file {path}")
-    if path.suffix == ".npy":
-        try:
-            with path.open("rb") as file:
-                return np.load(file, allow_pickle=False), None
-        except (EOFError, ValueError) as error:
-            raise ValueError(f"{path} is damaged: {error}") from None
-    from gatelight.data.npz import read_arrays
+        dataset = data.load(name, folder)
+        (x, y), classes = (dataset.test.x, dataset.test.y), dataset.classes
+        if ending == ".csv":
+            rows = len(dataset.train) + len(dataset.test)
+            say(f"the test rows of {path}, {len(x):,} of {rows:,}; columns are scaled by its own train rows, so only")
+            say("the table that the circuit was trained on gives what it was trained on")
+    if classes and circuit.class_names and classes != circuit.class_names:
+        raise ValueError(
+            f"{name} has the classes {_some(classes)}, the circuit {_some(circuit.class_names)}: not the same"
+        )
+    if y is not None and len(y) and y.max() >= circuit.classes:
+        raise ValueError(f"{name} has labels up to {y.max()}, but the circuit only {circuit.classes} classes")
+    return x, y
 
-    arrays = read_arrays(path)
-    key = next((k for k in ("x", "x_test") if k in arrays), None)
-    if key is None:
-        raise ValueError(f"{path} has no array x or x_test, only {', '.join(arrays) or 'nothing'}")
-    return arrays[key], arrays.get("y" if key == "x" else "y_test")
+
+def _some(names: tuple[str, ...]) -> str:
+    return ", ".join(names[:6]) + (", ..." if len(names) > 6 else "")
 
 
 def _write_labels(path: Path, circuit: Circuit, labels: NDArray[Any], scores: NDArray[np.int32]) -> None:
@@ -218,10 +243,11 @@ def _write_labels(path: Path, circuit: Circuit, labels: NDArray[Any], scores: ND
 def run_export(args: argparse.Namespace) -> int:
     """Write the files of one format."""
     from gatelight import export
+    from gatelight.export.names import check_identifier
     from gatelight.files import replacing
 
     circuit = _load(args.circuit)
-    name = args.name or _identifier(args.circuit.stem)
+    name = _identifier(args.circuit.stem) if args.name is None else check_identifier(args.name)
     if args.pipeline and args.to != "verilog":
         raise ValueError("--pipeline is for --to verilog")
     if args.ascii and args.to != "aiger":
@@ -238,8 +264,7 @@ def run_export(args: argparse.Namespace) -> int:
     else:
         files[f"{name}.blif"] = export.blif(circuit, name).encode()
     for file in files:
-        _check_target(args.output / file, args.overwrite)
-    args.output.mkdir(parents=True, exist_ok=True)
+        _prepare_target(args.output / file, args.overwrite, args.circuit)
     for file, content in files.items():
         with replacing(args.output / file) as temporary:
             temporary.write_bytes(content)
@@ -253,15 +278,24 @@ def _identifier(stem: str) -> str:
     return cleaned if cleaned and not cleaned[0].isdigit() else f"net_{cleaned}"
 
 
-def _check_target(path: Path, overwrite: bool) -> None:
-    if path.exists() and (path.is_dir() or not overwrite):
+def _prepare_target(path: Path, overwrite: bool, *inputs: Path) -> None:
+    """Refuse a file that must not be replaced, and make its folder, before any work is done."""
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder, not a file")
+    if path.exists() and any(other.exists() and path.samefile(other) for other in inputs):
+        raise ValueError(f"{path} is what is read; give the output another name")
+    if path.exists() and not overwrite:
         raise ValueError(f"{path} exists already; use --overwrite to replace it")
+    path.parent.mkdir(parents=True, exist_ok=True)
 
 
 def run_bench(args: argparse.Namespace) -> int:
     """Measure throughput on random uint8 samples and the latency of one."""
-    from gatelight.engine import Engine
+    from gatelight import native
+    from gatelight.engine import Engine, available
 
+    if not available():
+        raise ValueError(f"the engine needs the native library: {native.why_not() or 'it has no engine'}")
     if args.batch < 1 or args.seconds <= 0 or args.threads < 1:
         raise ValueError("--batch, --seconds and --threads must be positive")
     circuit = _load(args.circuit)
@@ -273,7 +307,9 @@ def run_bench(args: argparse.Namespace) -> int:
     one = _median_seconds(lambda: engine.predict(x[:1]), args.seconds / 4)
     say(f"circuit      {circuit.gates:,} gates in {circuit.depth} levels, {len(circuit.outputs):,} bits summed")
     say(f"prepared in  {1e3 * prepared:.1f} ms")
-    say(f"throughput   {args.batch / batch / 1e6:.2f} M samples/s, uint8 features to labels, {args.threads} thread(s)")
+    say(
+        f"throughput   {args.batch / batch / 1e6:.2f} M samples/s, uint8 features to labels, {engine.threads} thread(s)"
+    )
     say(f"one sample   {1e6 * one:.1f} us, the call from Python included")
     return 0
 

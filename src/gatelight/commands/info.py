@@ -11,10 +11,18 @@ from typing import Any
 
 from gatelight import __version__
 
+_EXAMPLES = """\
+examples:
+  gatelight info
+  GATELIGHT_BACKEND=reference gatelight info              with what the variables change
+"""
+
 
 def add_parsers(commands: Any) -> None:
     """Add this family's parsers."""
-    info = commands.add_parser("info", help="versions, backends and cores: what to put in a bug report")
+    info = commands.add_parser(
+        "info", help="versions, backends and cores: what to put in a bug report", epilog=_EXAMPLES
+    )
     info.set_defaults(run=run_info, parser=info)
 
 

@@ -20,17 +20,28 @@ def add_parsers(commands: Any) -> None:
     inspect = commands.add_parser("inspect", help="what the gates of a run or a circuit have become", epilog=_EXAMPLES)
     inspect.set_defaults(run=run_inspect, parser=inspect)
     inspect.add_argument("model", type=Path, metavar="RUN|NET.gl", help="a run's folder, a checkpoint or a circuit")
-    inspect.add_argument("--which", choices=("best", "last"), default="best", help="which weights (default: best)")
-    inspect.add_argument("--samples", type=int, default=100, help="training samples to measure on (default: 100)")
-    inspect.add_argument("--data", type=Path, metavar="FOLDER", help="folder of the data sets")
-    inspect.add_argument("-o", "--output", type=Path, help="PNG or SVG (default: inspect.png in the run's folder)")
+    inspect.add_argument("--which", choices=("best", "last"), help="of a run: which weights (default: best)")
+    inspect.add_argument("--samples", type=int, help="of a run: training samples to measure on (default: 100)")
+    inspect.add_argument("--data", type=Path, metavar="FOLDER", help="of a run: folder of the data sets")
+    inspect.add_argument(
+        "-o", "--output", type=Path, help="PNG or SVG (default: inspect.png in the run's folder, NET.inspect.png)"
+    )
     inspect.add_argument("--json", action="store_true", help="print the measures as JSON in place of the table")
 
 
 def run_inspect(args: argparse.Namespace) -> int:
     """Print the measures as a table and draw them."""
-    if args.model.suffix == ".gl":
+    from gatelight.circuit.io import is_circuit
+
+    if args.output is not None and args.output.suffix not in (".png", ".svg"):
+        raise ValueError(f"the picture must end in .png or .svg, got {args.output}")
+    if args.model.suffix == ".gl" or is_circuit(args.model):
         return _inspect_circuit(args)
+    return _inspect_run(args)
+
+
+def _inspect_run(args: argparse.Namespace) -> int:
+    """Print and draw gradients, gate outputs and functions of each layer."""
     import numpy as np
     import torch
 
@@ -38,21 +49,20 @@ def run_inspect(args: argparse.Namespace) -> int:
     from gatelight.log import console, percent, table
     from gatelight.run import load_model
 
-    if args.samples < 1:
-        raise ValueError(f"--samples must be at least 1, got {args.samples}")
+    samples, which = 100 if args.samples is None else args.samples, args.which or "best"
+    if samples < 1:
+        raise ValueError(f"--samples must be at least 1, got {samples}")
     folder = args.model if args.model.is_dir() else args.model.parent
     output = args.output or folder / "inspect.png"
-    if output.suffix not in (".png", ".svg"):
-        raise ValueError(f"the picture must end in .png or .svg, got {output}")
-    model, header = load_model(args.model, args.which)
+    model, header = load_model(args.model, which)
     dataset = data.load(header["config"]["dataset"], args.data)
     model.eval()
-    x, y = (torch.from_numpy(a[: args.samples]) for a in (dataset.train.x, dataset.train.y))
+    x, y = (torch.from_numpy(a[:samples]) for a in (dataset.train.x, dataset.train.y))
     gradients = metrics.gradient_norms(model, x, y)
     histograms = np.asarray(metrics.activation_histograms(model, x), np.float64)
     functions = metrics.function_shares(model)
     distances = metrics.table_distances(model)
-    title = f"{args.model} ({args.which}, step {header['step']:,})"
+    title = f"{args.model} ({which}, step {header['step']:,})"
     plots.save(plots.inspection(gradients, histograms, functions, distances, title), output)
     if args.json:
         measures = {
@@ -93,6 +103,9 @@ def _inspect_circuit(args: argparse.Namespace) -> int:
     from gatelight.circuit import Circuit
     from gatelight.circuit.describe import kinds
 
+    for name in ("which", "samples", "data"):
+        if getattr(args, name) is not None:
+            raise ValueError(f"--{name} is for runs, and {args.model} is a circuit")
     circuit = Circuit.load(args.model)
     read = np.bincount(circuit.encoder_feature, circuit.fanout[: circuit.inputs], circuit.features).astype(np.int64)
     if args.json:
@@ -104,15 +117,16 @@ def _inspect_circuit(args: argparse.Namespace) -> int:
             "reads_of_feature": read.tolist(),
         }
         sys.stdout.write(json.dumps(facts) + "\n")
-        return 0
-    sys.stdout.write(f"{circuit.summary()}\n")
-    sys.stdout.write(f"features  {int((read > 0).sum())} of {circuit.features} are read\n")
+    else:
+        sys.stdout.write(f"{circuit.summary()}\n")
+        sys.stdout.write(f"features  {int((read > 0).sum())} of {circuit.features} are read\n")
     if importlib.util.find_spec("matplotlib") is None:
-        sys.stdout.write("no picture: pip install 'gatelight[train]' for matplotlib\n")
+        sys.stderr.write("no picture: pip install 'gatelight[train]' for matplotlib\n")
         return 0
     from gatelight import plots
 
-    output = args.output or args.model.with_suffix(".png")
+    output = args.output or args.model.with_suffix(".inspect.png")
     plots.save(plots.circuit(circuit, read, args.model.name), output)
-    sys.stdout.write(f"wrote {output}\n")
+    if not args.json:
+        sys.stdout.write(f"wrote {output}\n")
     return 0

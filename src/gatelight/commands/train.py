@@ -29,6 +29,17 @@ examples:
   gatelight train --config runs/mnist/config.json --seed 1
   torchrun --nproc-per-node 2 -m gatelight train mnist    data-parallel
 """
+_EVAL_EXAMPLES = """\
+examples:
+  gatelight eval runs/mnist
+  gatelight eval runs/mnist --which last --split train
+  gatelight eval runs/mnist --dataset mine.npz            other data of the same shape and classes
+"""
+_PLOT_EXAMPLES = """\
+examples:
+  gatelight plot runs/mnist
+  gatelight plot runs/mnist runs/other -o compared.svg
+"""
 
 
 def add_parsers(commands: Any) -> None:
@@ -51,7 +62,7 @@ def add_parsers(commands: Any) -> None:
     for item in dataclasses.fields(TrainConfig):
         _add_option(options, item)
 
-    evaluate = commands.add_parser("eval", help="soft and discretised accuracy of a run")
+    evaluate = commands.add_parser("eval", help="soft and discretised accuracy of a run", epilog=_EVAL_EXAMPLES)
     evaluate.set_defaults(run=run_eval, parser=evaluate)
     evaluate.add_argument("model", type=Path, metavar="RUN", help="a run's folder or a checkpoint")
     evaluate.add_argument("--which", choices=("best", "last"), default="best", help="which weights (default: best)")
@@ -59,7 +70,7 @@ def add_parsers(commands: Any) -> None:
     evaluate.add_argument("--dataset", help="other data of the same shape and classes, a name or a file")
     evaluate.add_argument("--data", type=Path, metavar="FOLDER", help="folder of the data sets")
 
-    plot = commands.add_parser("plot", help="draw the curves of one run, or compare several")
+    plot = commands.add_parser("plot", help="draw the curves of one run, or compare several", epilog=_PLOT_EXAMPLES)
     plot.set_defaults(run=run_plot, parser=plot)
     plot.add_argument("runs", type=Path, nargs="+", metavar="RUN", help="folders of runs")
     plot.add_argument("-o", "--output", type=Path, help="PNG or SVG (default: curves.png in the first run)")

@@ -12,7 +12,7 @@ x                       becomes
 [n, channels, h, w]     [0, 1] rounded to 255ths, bools and arrays of only 0 and 1 as 0 and 255
 ======================  =======================================================================================
 
-``y`` holds whole numbers from 0.
+``y`` holds whole numbers from 0. :func:`load_samples` reads samples to label by the same rules.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import struct
 import zipfile
 import zlib
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,7 +74,7 @@ def load_npz(path: Path) -> Dataset:
     if not classes:
         highest = max(int(train_labels.max()), int(test_labels.max()))
         classes = tuple(str(i) for i in range(highest + 1))
-    train, test = _inputs(x_train, x_test, path)
+    train, test = _inputs({f"{path}, train split": x_train, f"{path}, test split": x_test})
     binary = train.ndim == 2 and is_bits(train, test)
     return Dataset(
         path.stem,
@@ -86,37 +86,88 @@ def load_npz(path: Path) -> Dataset:
     )
 
 
+class Samples(NamedTuple):
+    """What :func:`load_samples` finds.
+
+    Attributes:
+        x: Inputs as a :class:`Dataset` has them.
+        y: Labels, int64 [n], or None.
+        classes: Names of the classes, or ().
+        as_bits: Whether ``x`` was whole numbers and, being only 0 and 1, was taken for bits.
+    """
+
+    x: NDArray[Any]
+    y: NDArray[np.int64] | None
+    classes: tuple[str, ...]
+    as_bits: bool
+
+
+def load_samples(path: Path) -> Samples:
+    """Read all of ``x`` (or ``x_test``, if there is one) and the labels beside it; of an ``.npy`` file its array.
+
+    Raises:
+        ValueError: If the file is damaged, has no inputs or holds values that break the rules.
+    """
+    arrays = _read_npy(path) if path.suffix.lower() == ".npy" else read_arrays(path)
+    part = next((part for part in ("_test", "") if f"x{part}" in arrays), None)
+    if part is None:
+        raise ValueError(f"{path}: has no array x or x_test, only {', '.join(sorted(arrays)) or 'nothing of use'}")
+    given, y = arrays[f"x{part}"], arrays.get(f"y{part}")
+    where = f"{path}, x{part}"
+    _check_dimensions(given, where)
+    if y is not None:
+        _check_labels(given, y, where)
+        y = class_labels(y, f"{path}, y{part}")
+    (x,) = _inputs({where: given})
+    return Samples(
+        x, y, _names(arrays, "classes", path), given.dtype.kind in "iu" and given.size > 0 and is_bits(given)
+    )
+
+
+def _read_npy(path: Path) -> dict[str, NDArray[Any]]:
+    try:
+        with path.open("rb") as file:
+            return {"x": _read_array(file, path.stat().st_size, str(path))}
+    except OSError as error:
+        raise ValueError(f"cannot read {path}: {error.strerror or error}") from error
+
+
 def _check_rows(x: NDArray[Any], y: NDArray[Any], where: str) -> None:
+    _check_dimensions(x, where)
+    if x.size == 0:
+        raise ValueError(f"{where}: empty, x has shape {list(x.shape)}")
+    _check_labels(x, y, where)
+
+
+def _check_dimensions(x: NDArray[Any], where: str) -> None:
     if x.ndim not in (2, 3, 4):
         raise ValueError(
             f"{where}: x must be [n, features], [n, height, width] or [n, channels, height, width], "
             f"got shape {list(x.shape)}"
         )
-    if x.size == 0:
-        raise ValueError(f"{where}: empty, x has shape {list(x.shape)}")
+
+
+def _check_labels(x: NDArray[Any], y: NDArray[Any], where: str) -> None:
     if y.ndim != 1 or len(y) != len(x):
         raise ValueError(f"{where}: {len(x)} inputs need labels of shape [{len(x)}], got {list(y.shape)}")
 
 
-def _inputs(train: NDArray[Any], test: NDArray[Any], path: Path) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Bring the inputs to float32 [n, features] or uint8 [n, channels, height, width]."""
-    if train.ndim == 3:
-        train, test = train[:, None], test[:, None]
-    for part, x in (("train", train), ("test", test)):
-        where = f"{path}, {part} split"
-        if x.dtype.kind == "f":
-            check_unit_range(x, where)
-        elif x.dtype.kind in "iu":
-            if x.min() < 0 or x.max() > 255:
-                raise ValueError(f"{where}: whole-number inputs must lie in 0..255, got {x.min()}..{x.max()}")
-        elif x.dtype.kind != "b":
+def _inputs(parts: dict[str, NDArray[Any]]) -> list[NDArray[Any]]:
+    """Bring inputs, given by where they are from, to float32 [n, features] or uint8 [n, channels, height, width]."""
+    arrays = [x[:, None] if x.ndim == 3 else x for x in parts.values()]
+    for where, x in zip(parts, arrays, strict=True):
+        if x.dtype.kind not in "fiub":
             raise ValueError(f"{where}: inputs must be numbers, got dtype {x.dtype}")
-    if (train.dtype.kind == "f") != (test.dtype.kind == "f"):
-        raise ValueError(f"{path}: train and test inputs have dtypes {train.dtype} and {test.dtype}")
-    # Whole numbers mean 0..255, unless there is nothing but 0 and 1; one rule for both splits.
-    unit = train.dtype.kind == "f" or is_bits(train, test)
-    convert = _as_images if train.ndim == 4 else _as_values
-    return convert(train, unit), convert(test, unit)
+        if x.size and x.dtype.kind == "f":
+            check_unit_range(x, where)
+        elif x.size and (x.min() < 0 or x.max() > 255):
+            raise ValueError(f"{where}: whole-number inputs must lie in 0..255, got {x.min()}..{x.max()}")
+    floats = {x.dtype.kind == "f" for x in arrays}
+    if len(floats) > 1:
+        raise ValueError(f"{' and '.join(parts)}: inputs have dtypes {' and '.join(str(x.dtype) for x in arrays)}")
+    # Whole numbers mean 0..255, unless there is nothing but 0 and 1; one rule for all parts.
+    unit = floats == {True} or is_bits(*arrays)
+    return [(_as_images if x.ndim == 4 else _as_values)(x, unit) for x in arrays]
 
 
 def _as_images(x: NDArray[Any], unit: bool) -> NDArray[np.uint8]:

@@ -78,6 +78,7 @@ class Engine:
             raise ValueError(f"simd must be one of {', '.join(paths)} on this machine, got {simd!r}")
         self.circuit = circuit
         self.threads = threads
+        self._simd = simd
         self._library = library
         status = ctypes.c_int32()
         fields = abi.circuit_fields(circuit)
@@ -86,6 +87,10 @@ class Engine:
         if not self._handle:
             abi.check(status.value)
         weakref.finalize(self, library.gl_engine_free, self._handle)
+
+    def __reduce__(self) -> tuple[type[Engine], tuple[Circuit, str | None, int]]:
+        # A copy prepares the circuit for itself: what this engine holds is freed with it.
+        return Engine, (self.circuit, self._simd, self._threads)
 
     @property
     def threads(self) -> int:

@@ -109,7 +109,8 @@ def _encoder(circuit: Circuit, order: Plan, values: dict[str, str]) -> str:
     )
     for (kind, ctype), (level_type, numbers) in zip(_TYPES, tables, strict=True):
         level = f"({level_type}){numbers[0]}"
-        if len(set(numbers)) > 1:
+        # A comparison with a byte's least or greatest value would be warned about if the compiler saw it.
+        if len(set(numbers)) > 1 or numbers[0] in ("-1", "255"):
             level = f"{net}_level_{kind}[start + i]"
             parts.append(f"static const {level_type} {net}_level_{kind}[] = {{{_numbers(numbers)}}};\n")
         own = {"type": kind, "ctype": ctype, "value": value, "level": level}

@@ -80,10 +80,12 @@ class Thermometer(nn.Module):
         if self.thresholds.ndim == 2 and x.shape[1] != len(self.thresholds):
             raise ValueError(f"thresholds are for {len(self.thresholds)} features, got {x.shape[1]}")
         check_unit_interval(x)
+        # Compared in single precision also where the model was converted to another.
+        thresholds = self.thresholds.to(torch.float32)
         if images.takes(x):
-            return images.thermometer(x, self.thresholds)
-        thresholds = self.thresholds.view(-1, self.count, *(1,) * (x.ndim - 2))
-        return (_unit(x).unsqueeze(2) > thresholds).to(torch.float32).flatten(1, 2)
+            return images.thermometer(x, thresholds)
+        planes = thresholds.view(-1, self.count, *(1,) * (x.ndim - 2))
+        return (_unit(x).unsqueeze(2) > planes).to(torch.float32).flatten(1, 2)
 
     def extra_repr(self) -> str:
         """The thresholds, or how many where each feature has its own."""
