@@ -186,7 +186,8 @@ def test_full_disk_is_one_line_and_keeps_what_was_there(trained: Path, tmp_path:
     assert done.stderr.count("\n") == 1
     after = {p.name: p.read_bytes() for p in folder.iterdir()}
     assert after.keys() == before.keys()
-    assert all(after[name] == before[name] for name in ("best.safetensors", "last.safetensors", "config.json"))
+    assert all(after[name] == before[name] for name in ("best.safetensors", "last.safetensors", "result.json"))
+    assert json.loads(after["config.json"])["steps"] == 40
 
 
 def test_damaged_run_is_refused(trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -218,3 +219,99 @@ def test_every_command_has_help(command: str, capsys: pytest.CaptureFixture[str]
         main([command, "--help"])
     assert stop.value.code == 0
     assert "usage: gatelight" in capsys.readouterr().out
+
+
+def table(path: Path, labels: tuple[str, str] = ("no", "yes"), scale: float = 1.0) -> Path:
+    rows = [((i % 2) * scale, (i // 2 % 2) * scale, labels[i % 2]) for i in range(60)]
+    path.write_text("a,b,class\n" + "".join(f"{a},{b},{c}\n" for a, b, c in rows))
+    return path
+
+
+def test_a_prolonged_run_remembers_its_steps(trained: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(trained, run)
+    assert main(["train", "--resume", "--out", str(run), "--steps", "40", "--quiet"]) == 0
+    assert json.loads((run / "config.json").read_text())["steps"] == 40
+    assert json.loads((run / "result.json").read_text())["steps"] == 40
+    assert main(["train", "--resume", "--out", str(run), "--quiet"]) == 0
+    assert json.loads((run / "result.json").read_text())["steps"] == 40
+
+
+def test_a_run_does_not_go_on_with_other_data(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    own, run = table(tmp_path / "own.csv"), str(tmp_path / "run")
+    assert main(["train", str(own), *FAST, "--out", run]) == 0
+    before = (tmp_path / "run/last.safetensors").read_bytes()
+    for change in ({"scale": 0.5}, {"labels": ("yes", "zebra")}):
+        table(own, **change)
+        assert main(["train", "--resume", "--out", run, "--steps", "40", "--quiet"]) == 2
+        assert "own has changed" in capsys.readouterr().err
+    assert (tmp_path / "run/last.safetensors").read_bytes() == before
+
+
+def test_eval_refuses_other_classes_and_other_inputs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = str(tmp_path / "run")
+    assert main(["train", str(table(tmp_path / "own.csv")), *FAST, "--out", run]) == 0
+    other = table(tmp_path / "other.csv", ("ant", "zebra"))
+    assert main(["eval", run, "--dataset", str(other)]) == 2
+    assert "tells no, yes apart, but other has ant, zebra" in capsys.readouterr().err
+    assert main(["eval", run, "--dataset", str(table(tmp_path / "soft.csv", scale=0.5))]) == 2
+    assert "the network takes bits" in capsys.readouterr().err
+    assert main(["eval", str(tmp_path / "run/last.safetensors")]) == 0
+    assert "best" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--thresholds", "0"], "those of digits are not only 0 and 1"),
+        (["--parametrization", "op", "--estimator", "sigmoid"], "op has none"),
+        (["--intervention-value", "one"], "needs an intervention above 0"),
+        (["--tree-depth", "4"], "for the model cdlgn"),
+        (["--channels-per-tree", "2"], "for the model cdlgn"),
+        (["--layers", "1", "--residual-fraction", "0.5"], "needs at least two layers"),
+        (["--init-spread", "-1"], "init_spread must be finite and not negative"),
+        (["--init-spread", "nan"], "init_spread must be finite and not negative"),
+        (["--init-strength", "inf"], "init_strength must be finite"),
+    ],
+)
+def test_options_that_would_do_nothing_are_refused(
+    flags: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["train", *FAST, *flags, "--out", str(tmp_path / "run")]) == 2
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
+
+
+def test_data_that_gives_the_same_bits_everywhere_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rng = np.random.default_rng(0)
+    np.savez(tmp_path / "raw.npz", x=rng.integers(0, 17, (90, 5)), y=rng.integers(0, 2, 90))
+    assert main(["train", str(tmp_path / "raw.npz"), *FAST, "--out", str(tmp_path / "run")]) == 2
+    assert "all input bits of raw are the same" in capsys.readouterr().err
+    flags = ["--encoding", "quantile", "--out", str(tmp_path / "run")]
+    assert main(["train", str(tmp_path / "raw.npz"), *FAST, *flags]) == 0
+
+
+def test_overwriting_forgets_old_events(tmp_path: Path) -> None:
+    pytest.importorskip("tensorboard")
+    command = ["train", *FAST, "--tensorboard", "--overwrite", "--out", str(tmp_path / "run")]
+    for _ in range(2):
+        assert main(command) == 0
+    assert len(list((tmp_path / "run").glob("events.out.tfevents.*"))) == 1
+
+
+def test_a_line_that_is_no_evaluation_is_named(
+    trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(trained, run)
+    (run / "metrics.jsonl").write_text('{"step": 3}\n')
+    assert main(["plot", str(run)]) == 2
+    assert "line 1 is not an evaluation" in capsys.readouterr().err
+
+
+def test_a_missing_package_is_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setitem(sys.modules, "sklearn.datasets", None)
+    assert main(["train", *FAST]) == 2
+    assert "pip install gatelight[train]" in capsys.readouterr().err

@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
+import math
 import types
 import typing
 from dataclasses import dataclass, field
@@ -83,6 +84,10 @@ class TrainConfig:
             raise ValueError(f"weight_decay must not be negative, got {self.weight_decay}")
         if self.validation is not None and not 0 <= self.validation < 1:
             raise ValueError(f"validation must be in [0, 1), got {self.validation}")
+        if self.init_strength is not None and not math.isfinite(self.init_strength):
+            raise ValueError(f"init_strength must be finite, got {self.init_strength}")
+        if self.init_spread is not None and not 0 <= self.init_spread < float("inf"):
+            raise ValueError(f"init_spread must be finite and not negative, got {self.init_spread}")
         if self.schedule is not None:
             check_name("schedule", self.schedule, ("constant", "cosine"))
         if self.augment is not None:

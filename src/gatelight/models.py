@@ -104,6 +104,12 @@ def build(
         raise ValueError(f"wide_head is for cifar100, not {dataset}")
     if thresholds is None:
         thresholds = 0 if task.binary else chosen.thresholds or 3
+    if thresholds == 0 and not task.binary:
+        raise ValueError(f"thresholds 0 takes the inputs as bits, but those of {dataset} are not only 0 and 1")
+    if parametrization == "op" and estimator != "sin":
+        raise ValueError(f"the estimator is a choice of iwp, op has none: got {estimator!r}")
+    if not intervention and intervention_value != "bernoulli":
+        raise ValueError(f"intervention_value {intervention_value!r} needs an intervention above 0")
     encoder = _encoder(thresholds, encoding, samples)
     gates: dict[str, Any] = {
         "arity": arity,
@@ -129,12 +135,16 @@ def build(
         widths[-1] = _round_up(widths[-1], task.classes)
     else:
         assert isinstance(chosen, DenseSize)
+        if tree_depth != 3 or channels_per_tree is not None:
+            raise ValueError("tree_depth and channels_per_tree are for the model cdlgn, not for dlgn")
         depth = _positive("layers", chosen.layers if layers is None else layers) * depth_scale
         if width is None:
             width = chosen.width if dataset in DLGN else _round_up(chosen.width, task.classes)
         widths = [_positive("width", width)] * depth
     if wide_head:
         widths[-1] *= 10
+    if residual_fraction and len(widths) == 1:
+        raise ValueError("residual_fraction needs at least two layers: a fixed connection ends in a later one")
     seeds = torch.randint(0, 1 << 62, (len(widths) + 1,), generator=generator).tolist()
     masks = residual_masks(widths, residual_fraction, seeds[-1]) if residual_fraction else None
     dense = []

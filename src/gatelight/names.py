@@ -1,9 +1,9 @@
-"""Choosing one of several things by name, with an error that suggests the nearest."""
+"""Names that users choose by or are told: errors that suggest the nearest, lists that stay short."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 
 def check_name(what: str, given: str, known: Iterable[str]) -> str:
@@ -19,3 +19,12 @@ def check_name(what: str, given: str, known: Iterable[str]) -> str:
     near = difflib.get_close_matches(str(given), options, 1, cutoff=0.5)
     hint = f"; did you mean {near[0]!r}?" if near else ""
     raise ValueError(f"unknown {what} {given!r}{hint} (known: {', '.join(options)})")
+
+
+def some_of(names: Sequence[str], most: int = 6) -> str:
+    """The first of many names, for messages.
+
+    >>> some_of(["a", "b", "c"], most=2)
+    'a, b, ...'
+    """
+    return ", ".join(names[:most]) + (", ..." if len(names) > most else "")

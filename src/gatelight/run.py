@@ -48,7 +48,14 @@ class RunFolder:
         self.path.mkdir(parents=True, exist_ok=True)
         for name in FILES:
             self.file(name).unlink(missing_ok=True)
+        for events in self.path.glob("events.out.tfevents.*"):
+            events.unlink()
         write_text(self.file("config.json"), config.to_json())
+
+    def prolong(self, config: TrainConfig) -> None:
+        """Note that the run goes on, perhaps for more steps."""
+        if self.config() != config:
+            write_text(self.file("config.json"), config.to_json())
 
     def config(self) -> TrainConfig:
         """The run's resolved configuration."""
@@ -69,7 +76,7 @@ class RunFolder:
                 if number == len(lines):
                     break
                 raise ValueError(f"{self.file('metrics.jsonl')}, line {number} is not JSON") from None
-            if row is not None and not (isinstance(row, dict) and isinstance(row.get("step"), int)):
+            if row is not None and not _is_evaluation(row):
                 raise ValueError(f"{self.file('metrics.jsonl')}, line {number} is not an evaluation")
             if row is not None:
                 rows.append(row)
@@ -85,6 +92,15 @@ class RunFolder:
         kept = [row for row in self.metrics() if row["step"] <= step]
         with replacing(self.file("metrics.jsonl")) as temporary:
             temporary.write_text("".join(json.dumps(row) + "\n" for row in kept), "utf-8")
+
+
+def _is_evaluation(row: Any) -> bool:
+    """Whether a line of the metrics has what every reader of them needs."""
+    return (
+        isinstance(row, dict)
+        and isinstance(row.get("step"), int)
+        and all(isinstance(row.get(name), int | float) for name in ("loss", "soft_accuracy", "discrete_accuracy"))
+    )
 
 
 def next_folder(parent: Path, config: TrainConfig) -> Path:

@@ -156,22 +156,45 @@ class Trainer:
 
     def start(self, *, overwrite: bool = False) -> None:
         """Make the run's folder."""
+        self._check_inputs()
         if distributed.rank() == 0:
             self.folder.begin(self.config, overwrite=overwrite)
         self._make_optimizer()
+
+    def _check_inputs(self) -> None:
+        """Refuse data from which nothing can be learned because the encoder makes the same bits of every sample."""
+        bits = self.model.encode(self.inputs[:_LOOKED_AT].to(self.device))
+        if len(bits) > 1 and bool((bits == bits[:1]).all()):
+            low, high = self.inputs.min().item(), self.inputs.max().item()
+            raise ValueError(
+                f"all input bits of {self.dataset.name} are the same in the first {len(bits):,} samples; values span "
+                f"{low:.4g} to {high:.4g}: scale them to [0, 1] (whole numbers: 0 to 255), or try --encoding quantile"
+            )
 
     def resume(self) -> None:
         """Go on from the last checkpoint, or from the beginning where there is none yet."""
         path = self.folder.file("last.safetensors")
         if path.exists():
             saved = checkpoint.load(path)
+            self._check_same_data(saved.header, path)
             self.model = model_from(saved, path).to(self.device)
             self._make_optimizer()
             self._restore_optimizer(saved, path)
         else:
             self._make_optimizer()
         if distributed.rank() == 0:
+            self.folder.prolong(self.config)
             self.folder.trim_metrics(self.step)
+
+    def _check_same_data(self, header: dict[str, Any], path: Path) -> None:
+        """Refuse to go on with other data than the run began with."""
+        task = dataclasses.asdict(self.task) | {"shape": list(self.task.shape)}
+        for what, before, now in (
+            ("inputs and classes", header.get("task"), task),
+            ("class names", header.get("classes"), list(self.dataset.classes)),
+        ):
+            if before != now:
+                raise ValueError(f"{path}: {self.dataset.name} has changed, its {what} were {before} and are {now}")
 
     def run(self, stop: Callable[[], bool] = lambda: False) -> bool:
         """Train to the end or until ``stop()`` says so; either way the last step is saved. True at the end."""
@@ -375,6 +398,7 @@ class Trainer:
 
 
 _MOMENTS = ("exp_avg", "exp_avg_sq")
+_LOOKED_AT = 1_000
 
 
 def _mix(seed: int, step: int, stream: int) -> int:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from gatelight import data
+from gatelight.cli import main
 from gatelight.data import catalog
 from gatelight.data.fetch import Remote
 
@@ -98,7 +99,12 @@ def test_status_of_present_missing_and_damaged(tmp_path: Path, make: Any) -> Non
 
 
 def test_get_fetches_and_checks(
-    server: Any, tmp_path: Path, make: Any, few_rows: None, monkeypatch: pytest.MonkeyPatch
+    server: Any,
+    tmp_path: Path,
+    make: Any,
+    few_rows: None,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     import hashlib
 
@@ -117,6 +123,15 @@ def test_get_fetches_and_checks(
     (folder / "uci/monks-1.test").write_text("rubbish")
     assert data.get("monk1", folder).state == "damaged"
     assert data.get("monk1", folder, replace=True).state == "present"
+    path = folder / "uci/monks-1.train"
+    path.write_text("".join(sorted(path.read_text().splitlines(keepends=True), reverse=True)))
+    assert data.check("monk1", folder).detail == "differs from the published file: monks-1.train"
+    (folder / "uci/monks-1.test").write_text("rubbish")
+    assert main(["data", "check", "monk1", "--data", str(folder)]) == 1
+    said = " ".join(capsys.readouterr().out.split())
+    assert "monk1 is damaged: " in said
+    assert main(["data", "get", "monk1", "--data", str(folder)]) == 0
+    assert data.check("monk1", folder).detail == ""
     seen: list[str] = []
     assert data.load("monk1", tmp_path / "other", progress=lambda *call: seen.append(call[0])).name == "monk1"
     assert seen == ["uci/monks-1.train", "uci/monks-1.test"]

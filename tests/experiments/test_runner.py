@@ -175,3 +175,25 @@ def test_a_claim_without_results_is_not_run_yet() -> None:
     assert verdict(True, False) == IN_PART
     with pytest.raises(MissingResultError):
         Results(cells, whole).all(Square, lambda c: c.number == 9)
+
+
+@dataclass(frozen=True)
+class Undefined(Square):
+    """A cell whose result cannot be kept."""
+
+    def run(self, context: Context) -> dict[str, Any]:
+        return {"square": float("nan")}
+
+
+def test_a_result_that_cannot_be_kept_fails_its_cell_alone(tmp_path: Path, recorder: Any) -> None:
+    cells = [Undefined(1), Square(2)]
+    assert runner.run(cells, Store(tmp_path), Machine(), recorder, lambda: False) == [Undefined(1)]
+    assert recorder.ended_cells == ["square of 2"]
+    assert Store(tmp_path).load(Square(2)) == {"square": 4}
+
+
+def test_a_file_with_other_things_in_its_place_is_named(tmp_path: Path) -> None:
+    made = experiment(1)
+    (tmp_path / "squares-cpu.json").write_text('{"result": 3, "cells": 4}')
+    with pytest.raises(ValueError, match=r"squares-cpu\.json holds no result"):
+        Store(tmp_path).results(made, "cpu")

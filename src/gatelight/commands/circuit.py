@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gatelight.names import some_of
+
 if TYPE_CHECKING:
     from gatelight.circuit import Circuit
     from gatelight.circuit.passes import Simplified
@@ -211,15 +213,11 @@ def _samples(name: str, folder: Path | None, circuit: Circuit) -> tuple[NDArray[
             say("the table that the circuit was trained on gives what it was trained on")
     if classes and circuit.class_names and classes != circuit.class_names:
         raise ValueError(
-            f"{name} has the classes {_some(classes)}, the circuit {_some(circuit.class_names)}: not the same"
+            f"{name} has the classes {some_of(classes)}, the circuit {some_of(circuit.class_names)}: not the same"
         )
     if y is not None and len(y) and y.max() >= circuit.classes:
         raise ValueError(f"{name} has labels up to {y.max()}, but the circuit only {circuit.classes} classes")
     return x, y
-
-
-def _some(names: tuple[str, ...]) -> str:
-    return ", ".join(names[:6]) + (", ..." if len(names) > 6 else "")
 
 
 def _write_labels(path: Path, circuit: Circuit, labels: NDArray[Any], scores: NDArray[np.int32]) -> None:

@@ -38,8 +38,14 @@ def run_data(args: argparse.Namespace) -> int:
         if not args.names:
             raise ValueError(f"data get needs the name of a data set: {', '.join(data.names())}")
         for name in args.names:
-            data.get(name, args.data, progress=DownloadProgress())
+            damaged = data.check(name, args.data).state == "damaged"
+            data.get(name, args.data, replace=damaged, progress=DownloadProgress())
     rows = [data.check(name, args.data, deep=args.action != "list") for name in args.names or data.names()]
     lines = [[row.name, row.state, str(row.path), row.description] for row in rows]
     console.print(table("data sets", ["name", "state", "where", "what"], lines))
+    for row in rows:
+        if row.state == "damaged":
+            console.print(f"{row.name} is damaged: {row.detail}; gatelight data get {row.name} fetches it again")
+        elif row.state == "present" and row.detail:
+            console.print(f"{row.name} can be read, but {row.detail}")
     return 1 if any(row.state == "damaged" for row in rows) else 0

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gatelight.config import TrainConfig, field_type, from_dict, read_config
+from gatelight.names import some_of
 
 if TYPE_CHECKING:
     from gatelight.data import Dataset
@@ -48,7 +49,12 @@ def add_parsers(commands: Any) -> None:
     train.set_defaults(run=run_train, parser=train)
     run = train.add_argument_group("the run")
     run.add_argument("--out", type=Path, metavar="RUN", help="folder of the run (default: a new one in runs/)")
-    run.add_argument("--config", type=Path, metavar="FILE", help="start from a config.json; flags beat the file")
+    run.add_argument(
+        "--config",
+        type=Path,
+        metavar="FILE",
+        help="start from a run's config.json, in which every value is settled; flags beat it",
+    )
     run.add_argument("--resume", action="store_true", help="go on with the run in --out from its last checkpoint")
     run.add_argument("--overwrite", action="store_true", help="replace the run in --out")
     run.add_argument("--data", type=Path, metavar="FOLDER", help="folder of the data sets (default: $GATELIGHT_DATA)")
@@ -253,6 +259,12 @@ def run_eval(args: argparse.Namespace) -> int:
     model, header = load_model(args.model, args.which)
     dataset = _load_dataset(args.dataset or header["config"]["dataset"], args.data)
     task = task_of(dataset)
+    if list(dataset.classes) != header.get("classes", list(dataset.classes)):
+        raise ValueError(
+            f"the network tells {some_of(header['classes'])} apart, but {dataset.name} has {some_of(dataset.classes)}"
+        )
+    if header["task"]["binary"] and not task.binary:
+        raise ValueError(f"the network takes bits, but the inputs of {dataset.name} are not only 0 and 1")
     if list(task.shape) != header["task"]["shape"] or task.classes != header["task"]["classes"]:
         raise ValueError(
             f"the network takes {tuple(header['task']['shape'])} and tells {header['task']['classes']} classes, "
@@ -267,7 +279,8 @@ def run_eval(args: argparse.Namespace) -> int:
         percent(measured.gap),
         f"{measured.soft_loss:.4f}",
     ]
-    title = f"{args.model} ({args.which}, step {header['step']:,}) on the {args.split} split of {dataset.name}"
+    which = f"{args.which}, " if args.model.is_dir() else ""
+    title = f"{args.model} ({which}step {header['step']:,}) on the {args.split} split of {dataset.name}"
     console.print(table(title, ["samples", "soft", "discretised", "gap", "soft loss"], [row]))
     return 0
 

@@ -18,7 +18,7 @@ from gatelight.data import cifar, mnist, uci
 from gatelight.data.csvfile import load_csv
 from gatelight.data.dataset import Dataset
 from gatelight.data.digits import load_digits
-from gatelight.data.fetch import Progress, Remote, default_folder, ensure, locate, missing
+from gatelight.data.fetch import Progress, Remote, altered, default_folder, ensure, locate, missing
 from gatelight.data.npz import load_npz
 
 
@@ -55,7 +55,7 @@ class Status:
         state: "present", "missing" or "damaged".
         path: Where its first file is or belongs; the folder itself if it needs none.
         description: What it is, in a few words.
-        detail: For "missing" and "damaged", what is wrong.
+        detail: For "missing" and "damaged", what is wrong; for "present", files that differ from the published.
     """
 
     name: str
@@ -123,6 +123,9 @@ def check(name: str, folder: str | Path | None = None, *, deep: bool = True) -> 
             entry.load(place)
         except ValueError as error:
             return Status(name, "damaged", path, entry.description, str(error))
+        wrong = ", ".join(other.name for other in altered(entry.files, place))
+        if wrong:
+            return Status(name, "present", path, entry.description, f"differs from the published file: {wrong}")
     return Status(name, "present", path, entry.description)
 
 

@@ -130,6 +130,12 @@ def ensure(
                 target.unlink(missing_ok=True)
 
 
+def altered(files: Iterable[Remote], folder: Path) -> list[Path]:
+    """Those files that are there under their own name but are not the published bytes; compressed ones may differ."""
+    there = [(folder / remote.path, remote) for remote in files if not remote.path.endswith(".gz")]
+    return [path for path, remote in there if path.is_file() and _digest(path, remote.digest) != remote.digest]
+
+
 def _complete(remote: Remote, folder: Path) -> bool:
     if remote.members:
         return all((folder / member.path).is_file() for member in remote.members)

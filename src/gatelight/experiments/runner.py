@@ -140,13 +140,13 @@ def run(
 
         try:
             result = cell.run(machine.context(store, cell, stop=stop, advanced=advanced))
+            seconds = time.monotonic() - begun
+            store.save(cell, result, seconds)
         except FAILURES as error:
             observer.failed(cell, explain(error))
             failed.append(cell)
-            continue
-        seconds = time.monotonic() - begun
-        store.save(cell, result, seconds)
-        observer.ended(cell, seconds)
+        else:
+            observer.ended(cell, seconds)
     return failed
 
 
@@ -160,6 +160,6 @@ def _read(path: Path) -> dict[str, Any]:
         value = json.loads(path.read_text("utf-8"))
     except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
         raise ValueError(f"{path} is not JSON ({error}); delete it to compute it again") from None
-    if not isinstance(value, dict) or not ({"result"} <= value.keys() or {"cells"} <= value.keys()):
+    if not isinstance(value, dict) or not any(isinstance(value.get(part), dict) for part in ("result", "cells")):
         raise ValueError(f"{path} holds no result; delete it to compute it again")
     return value

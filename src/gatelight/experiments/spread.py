@@ -64,11 +64,15 @@ def run(
             for task in ready:
                 cell = waiting.pop(task)
                 outcome = _fetch(ray, task)
+                if "error" not in outcome:
+                    try:
+                        store.save(cell, outcome["result"], outcome["seconds"])
+                    except FAILURES as error:
+                        outcome = {"error": explain(error)}
                 if "error" in outcome:
                     observer.failed(cell, outcome["error"])
                     failed.append(cell)
                 else:
-                    store.save(cell, outcome["result"], outcome["seconds"])
                     observer.ended(cell, outcome["seconds"])
     return failed
 
