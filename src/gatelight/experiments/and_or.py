@@ -60,19 +60,23 @@ def _deep_gap(results: Results) -> Judgement:
     return Judgement(
         f"D={depth}, soft minus discretised: residual {style.mean_spread(residual, 100, 1)}, "
         f"and-or {style.mean_spread(and_or, 100, 1)} points",
-        verdict(fmean(and_or) > 2 * max(fmean(residual), 0.0), fmean(and_or) > 0.01),
-        "a clear gap is read as more than one point and twice that of residual",
+        verdict(fmean(and_or) > max(0.01, 2 * fmean(residual)), fmean(residual) < 0.02),
+        "a clear gap is read as more than one point and twice that of residual, a low one as less than two points",
     )
 
 
 def _deep(results: Results) -> Judgement:
     _, depth = _both_depths(results)
-    text, ahead = [], []
+    text, lead = [], []
     for what in ("soft", "discrete"):
         residual, and_or = (_get(results, init, depth, f"{what}_accuracy") for init in INITS)
         text.append(f"{what} {style.mean_spread(residual, 100, 1)} % and {style.mean_spread(and_or, 100, 1)} %")
-        ahead.append(fmean(residual) > fmean(and_or))
-    return Judgement(f"D={depth}, residual and and-or: {'; '.join(text)}", verdict(*ahead))
+        lead.append(fmean(residual) - fmean(and_or))
+    return Judgement(
+        f"D={depth}, residual and and-or: {'; '.join(text)}",
+        verdict(*(0 < points < 0.05 for points in lead)),
+        "slightly is read as up to five points",
+    )
 
 
 def draw(results: Results) -> Figure:

@@ -15,12 +15,12 @@ from matplotlib.figure import Figure
 from gatelight import plots
 from gatelight.experiments import style
 from gatelight.experiments.cell import Cell
-from gatelight.experiments.depth import convolution, dense, seeds
+from gatelight.experiments.depth import convolution, dense, few_seeds
 from gatelight.experiments.experiment import NOT_RUN, Claim, Experiment, Judgement, Results, verdict
 from gatelight.experiments.training import Training, words
 
 #: Temperature of the CIFAR-10 network at each scale, dense; the digits stand in at ``smoke``, which has no wide head.
-TEMPERATURES = {"smoke": 10.0, "cpu": 100 * math.sqrt(12_000 / 128_000), "paper": 100.0}
+TEMPERATURES = {"smoke": 10.0, "cpu": 25.0, "paper": 100.0}
 #: The same for the convolutional networks.
 CONVOLUTIONAL_TEMPERATURES = {"smoke": 5.0, "cpu": 14.14, "paper": 40.0}
 #: Wide head, and how often the temperature is divided by sqrt(10).
@@ -43,10 +43,9 @@ def _names(scale: str) -> list[str]:
 
 def cells(scale: str) -> list[Cell]:
     """Each head of the dense network of depth 1."""
-    width = {"cpu": {"width": 12_000}}.get(scale, {})
     return [
-        dense(scale, 1, seed, **_changes(scale, name, TEMPERATURES[scale]), **width)
-        for seed in seeds(scale)
+        dense(scale, 1, seed, **_changes(scale, name, TEMPERATURES[scale]))
+        for seed in few_seeds(scale)
         for name in _names(scale)
     ]
 
@@ -60,7 +59,7 @@ def convolutional_cells(scale: str) -> list[Cell]:
             seed,
             **_changes(scale, name, CONVOLUTIONAL_TEMPERATURES[scale]),
         )
-        for seed in seeds(scale)
+        for seed in few_seeds(scale)
         for name in _names(scale)
     ]
 
@@ -120,7 +119,7 @@ EXPERIMENT = Experiment(
     name="class-head",
     title="Head width and temperature for 100 classes, dense network",
     figures="fig:cifar-100-width-temp-increase-lgn",
-    settings=lambda scale: words(_trainings(Results(cells(scale), []))[0].config, len(seeds(scale))),
+    settings=lambda scale: words(_trainings(Results(cells(scale), []))[0].config, len(few_seeds(scale))),
     cells=cells,
     claims=_CLAIMS,
     draw=draw,
@@ -130,7 +129,7 @@ CONVOLUTIONAL_EXPERIMENT = Experiment(
     name="class-head-convolutional",
     title="Head width and temperature for 100 classes, convolutional network",
     figures="fig:cifar-100-width-temp-increase-clgn",
-    settings=lambda scale: words(_trainings(Results(convolutional_cells(scale), []))[0].config, len(seeds(scale))),
+    settings=lambda scale: words(_trainings(Results(convolutional_cells(scale), []))[0].config, len(few_seeds(scale))),
     cells=convolutional_cells,
     claims=_CLAIMS,
     draw=draw,

@@ -104,7 +104,7 @@ def _sin(results: Results) -> Judgement:
     return Judgement(
         f"mean {shifted['mean']:.3f}, {shifted['above']:.1%} above 0.9",
         verdict(shifted["above"] > 0.5),
-        "the same distribution mirrored stands at 0 where the table has a 0",
+        "a heavy tail is read as half of them above 0.9; mirrored, the same stands at 0 where the table has a 0",
     )
 
 
@@ -122,7 +122,8 @@ def _sigmoid(results: Results) -> Judgement:
     return Judgement(
         f"{tight['above']:.1%} above 0.9 with sigma = 0.5, {loose['above']:.1%} with sigma = 1",
         verdict(tight["above"] > 0.5, loose["above"] > 0.5),
-        "the paper's caption prints 1/(1 + exp(theta)); its text and figure mean 1/(1 + exp(-theta))",
+        "read as half of them above 0.9; the paper's caption prints 1/(1 + exp(theta)), its text and figure mean "
+        "1/(1 + exp(-theta))",
     )
 
 

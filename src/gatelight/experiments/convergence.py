@@ -58,7 +58,8 @@ def _curves(results: Results, parametrization: str) -> dict[int, dict[str, Any]]
     return {cell.config.seed: result["curve"] for cell, result in found}
 
 
-def _ratio(results: Results) -> Judgement:
+def ratio(results: Results) -> Judgement:
+    """Steps of OP over steps of IWP, for each seed."""
     op, iwp = _curves(results, "op"), _curves(results, "iwp")
     ratios = [ratio_of_steps(op[seed], iwp[seed]) for seed in sorted(op)]
     reached = [r for r in ratios if r is not None]
@@ -101,6 +102,6 @@ EXPERIMENT = Experiment(
         f"{words(dense(scale, DEPTH, 0).config, len(seeds(scale)))}; D = {5 if scale == 'smoke' else DEPTH}"
     ),
     cells=cells,
-    claims=(Claim("IWP passes OP's best discretised accuracy in 8.5x fewer steps", "8.5x", _ratio),),
+    claims=(Claim("IWP passes OP's best discretised accuracy in 8.5x fewer steps", "8.5x", ratio),),
     draw=draw,
 )

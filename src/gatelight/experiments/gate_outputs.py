@@ -108,6 +108,7 @@ def _residual(results: Results) -> Judgement:
         f"within 0.4 to 0.6: {first:.0%} in layer 1, {at_half(rows[DEPTH // 2]):.0%} in layer {DEPTH // 2 + 1}, "
         f"{last:.0%} in layer {DEPTH}",
         verdict(last > 0.5 and last > 2 * first),
+        "read as more than half of the last layer's outputs, and twice the first layer's share",
     )
 
 

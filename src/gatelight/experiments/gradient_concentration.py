@@ -107,7 +107,8 @@ def _narrow(results: Results) -> Judgement:
     return Judgement(
         f"{op['near_zero']:.1%} of |dg/dp| < {NEAR_ZERO}, mean |dg/dp| {op['mean_magnitude']:.3f}",
         HOLDS if holds else FAILS,
-        f"IWP with N(0, 1) has {iwp['near_zero']:.1%} below {NEAR_ZERO} and mean {iwp['mean_magnitude']:.3f}",
+        f"concentrated is read as more than half; IWP with N(0, 1) has {iwp['near_zero']:.1%} below {NEAR_ZERO} and "
+        f"mean {iwp['mean_magnitude']:.3f}",
     )
 
 

@@ -16,10 +16,8 @@ _HEAD = """\
 # Reproduction
 
 What the paper (Rüttgers et al., *Light Differentiable Logic Gate Networks*, ICLR 2026) claims and what was found here,
-at scale `{scale}`: settings that two CPU cores finish in an hour for each experiment. They are smaller than the
-published ones (`--scale paper`: CIFAR-100, 128 000 gates wide, 250 000 steps), so a claim that does not hold here may
-still hold there.
-How each vague word was read is written beside the verdict; a claim that does not hold stays on this page.
+at scale `{scale}`: {about}
+How vague words were read is written beside the verdicts; a claim that does not hold stays on this page.
 
     gatelight reproduce                     lists the experiments
     gatelight reproduce NAME{out}
@@ -28,6 +26,16 @@ How each vague word was read is written beside the verdict; a claim that does no
 The last line makes this page from the data in `{folder}`.
 
 """
+
+
+_ABOUT = {
+    "smoke": "settings that take seconds, to see that everything runs; they decide nothing.",
+    "cpu": """settings that two CPU cores finish in an hour for each experiment. They are smaller than the
+published ones (`--scale paper`: CIFAR-100, 128 000 gates wide, 250 000 steps), so a claim that does not hold here may
+still hold there. Where settings were changed after results had been seen, the earlier results stay: the dense networks
+were 2 000 gates wide at first (`depth-narrow`) and are 8 000 wide elsewhere.""",
+    "paper": "the published settings: CIFAR-100, 128 000 gates wide, 250 000 steps.",
+}
 
 
 def render(experiments: Iterable[Experiment], store: Store, page: Path, scale: str = "cpu") -> str:
@@ -46,7 +54,7 @@ def render(experiments: Iterable[Experiment], store: Store, page: Path, scale: s
         sections.append(text)
         count.update(verdicts)
     out = "" if store.folder == Path("reproduction") else f" --out {store.folder.as_posix()}"
-    head = _HEAD.format(scale=scale, folder=store.folder.as_posix(), page=page.as_posix(), out=out)
+    head = _HEAD.format(scale=scale, about=_ABOUT[scale], folder=store.folder.as_posix(), page=page.as_posix(), out=out)
     total = ", ".join(f"{v} {count[v]}" for v in (HOLDS, IN_PART, FAILS, NOT_RUN))
     return _typeset(f"{head}{sum(count.values())} claims: {total}.\n" + "".join(sections))
 

@@ -149,7 +149,7 @@ def convolutional(scale: str, **changes: Any) -> TrainConfig:
     """
     bases: dict[str, dict[str, Any]] = {
         "smoke": {"width": 4, "steps": 20, "eval_every": 10, "thresholds": 3, "temperature": 5.0},
-        "cpu": {"width": 16, "steps": 10_000, "batch": 32, "eval_every": 1_000, "temperature": 14.14, "lr": 0.02},
+        "cpu": {"width": 16, "steps": 8_000, "batch": 32, "eval_every": 1_000, "temperature": 14.14, "lr": 0.02},
         "paper": {"size": "M", "width": 256, "temperature": 40.0, "lr": 0.02, "wide_head": True},
     }
     return recipe(scale, **{"model": "cdlgn", "layers": None, **bases[scale], **changes})
