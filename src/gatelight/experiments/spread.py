@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 import os
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from gatelight.experiments.cell import Cell, Context, StoppedError
@@ -111,11 +112,16 @@ def _cluster(address: str) -> Iterator[ModuleType]:
     except ModuleNotFoundError:
         raise ValueError("--ray needs Ray, which is not installed: pip install 'gatelight[ray]'") from None
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # reports to its makers only if asked to
-    if address == "local":
-        ray.init(include_dashboard=False, log_to_driver=False, logging_level=logging.WARNING)
-    else:
-        ray.init(address=address, log_to_driver=False, logging_level=logging.WARNING)
-    try:
-        yield ray
-    finally:
-        ray.shutdown()
+    quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.WARNING}
+    with ExitStack() as folders:
+        if address == "local":
+            # Ray leaves its logs behind, and its sockets need a short path.
+            base = "/tmp" if os.name == "posix" else None
+            folder = tempfile.TemporaryDirectory(prefix="gatelight-ray-", dir=base, ignore_cleanup_errors=True)
+            ray.init(include_dashboard=False, _temp_dir=folders.enter_context(folder), **quiet)
+        else:
+            ray.init(address=address, **quiet)
+        try:
+            yield ray
+        finally:
+            ray.shutdown()
