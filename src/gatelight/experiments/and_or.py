@@ -70,12 +70,15 @@ def _deep(results: Results) -> Judgement:
     text, lead = [], []
     for what in ("soft", "discrete"):
         residual, and_or = (_get(results, init, depth, f"{what}_accuracy") for init in INITS)
-        text.append(f"{what} {style.mean_spread(residual, 100, 1)} % and {style.mean_spread(and_or, 100, 1)} %")
+        text.append(
+            f"{'soft' if what == 'soft' else 'discretised'} {style.mean_spread(residual, 100, 1)} % and {style.mean_spread(and_or, 100, 1)} %"
+        )
         lead.append(fmean(residual) - fmean(and_or))
     return Judgement(
         f"D={depth}, residual and and-or: {'; '.join(text)}",
-        verdict(*(0 < points < 0.05 for points in lead)),
-        "slightly is read as up to five points",
+        verdict(all(points > 0 for points in lead), all(abs(points) < 0.05 for points in lead)),
+        "slightly is read as up to five points; and-or discretised by seed: "
+        + ", ".join(f"{100 * value:.1f} %" for value in and_or),
     )
 
 
