@@ -70,9 +70,8 @@ def _deep(results: Results) -> Judgement:
     text, lead = [], []
     for what in ("soft", "discrete"):
         residual, and_or = (_get(results, init, depth, f"{what}_accuracy") for init in INITS)
-        text.append(
-            f"{'soft' if what == 'soft' else 'discretised'} {style.mean_spread(residual, 100, 1)} % and {style.mean_spread(and_or, 100, 1)} %"
-        )
+        name = "soft" if what == "soft" else "discretised"
+        text.append(f"{name} {style.mean_spread(residual, 100, 1)} % and {style.mean_spread(and_or, 100, 1)} %")
         lead.append(fmean(residual) - fmean(and_or))
     return Judgement(
         f"D={depth}, residual and and-or: {'; '.join(text)}",
