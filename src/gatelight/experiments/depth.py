@@ -107,8 +107,11 @@ def ahead(results: Results) -> Judgement:
     pairs = {d: (accuracies(results, "iwp", d), accuracies(results, "op", d)) for d in depths(results)}
     text = "; ".join(f"D={d}: {_percent(iwp)} and {_percent(op)}" for d, (iwp, op) in pairs.items())
     leads = [fmean(iwp) > fmean(op) for iwp, op in pairs.values()]
+    clear = [fmean(iwp) - fmean(op) > max(style.spread(iwp), style.spread(op)) for iwp, op in pairs.values()]
     return Judgement(
-        f"IWP and OP, {text}", verdict(*leads), f"IWP's mean is ahead at {sum(leads)} of {len(leads)} depths"
+        f"IWP and OP, {text}",
+        verdict(*clear),
+        f"IWP's mean is ahead at {sum(leads)} of {len(leads)} depths, by more than the seeds' spread at {sum(clear)}",
     )
 
 
