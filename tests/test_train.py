@@ -246,13 +246,14 @@ def test_divergence_is_reported_and_the_last_checkpoint_kept(digits: data.Datase
 
 def test_a_cut_off_metrics_line_is_dropped(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path)
-    folder.append_metrics({"step": 1})
-    folder.append_metrics({"step": 2})
+    rows = [{"step": n, "loss": 1.0, "soft_accuracy": 0.5, "discrete_accuracy": 0.25} for n in (1, 2)]
+    for row in rows:
+        folder.append_metrics(row)
     with (tmp_path / "metrics.jsonl").open("a") as file:
         file.write('{"step": 3, "lo')
     assert [row["step"] for row in folder.metrics()] == [1, 2]
     folder.trim_metrics(1)
-    assert (tmp_path / "metrics.jsonl").read_text() == '{"step": 1}\n'
+    assert (tmp_path / "metrics.jsonl").read_text() == json.dumps(rows[0]) + "\n"
     (tmp_path / "metrics.jsonl").write_text('{"st\n{"step": 2}\n')
     with pytest.raises(ValueError, match="line 1 is not JSON"):
         folder.metrics()
