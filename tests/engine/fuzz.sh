@@ -40,11 +40,13 @@ run() {
   done
   for pid in "${pids[@]}"; do wait "$pid"; done
   # shellcheck disable=SC2086
-  "$cxx" "${common[@]}" $sanitize -shared "$csrc"/{api,conv_api,dispatch,memory,pool}.cpp \
+  "$cxx" "${common[@]}" $sanitize -shared "$csrc"/{api,conv_api,dispatch,images,memory,pool}.cpp \
     "$csrc"/engine_{api,encoder,lower,merge,schedule}.cpp "${objects[@]}" -pthread -o "$build/lib$name.so"
   # shellcheck disable=SC2086
   "$cxx" "${common[@]}" $sanitize "$here/fuzz.cpp" "$build/lib$name.so" -Wl,-rpath,"$build" -pthread -o "$build/$name"
-  echo "$name: $("$build/$name" "$count")"
+  # Not inside echo, which would hide a failure.
+  said=$("$build/$name" "$count")
+  echo "$name: $said"
 }
 
 export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 TSAN_OPTIONS=halt_on_error=1
@@ -52,6 +54,7 @@ run address "-fsanitize=address,undefined -fno-sanitize-recover=all" "$cases"
 run thread "-fsanitize=thread" "$((cases / 10))"
 
 # Python's own allocator would hide the ends of its blocks, and what it leaves behind is none of the library's business.
-echo "files: $(PYTHONPATH="$here/../../src" PYTHONMALLOC=malloc GATELIGHT_NATIVE_LIBRARY="$build/libaddress.so" \
+said=$(PYTHONPATH="$here/../../src" PYTHONMALLOC=malloc GATELIGHT_NATIVE_LIBRARY="$build/libaddress.so" \
   ASAN_OPTIONS=detect_leaks=0 LD_PRELOAD="$("$cxx" -print-file-name=libasan.so)" \
-  "$python" -W error "$here/fuzz_files.py" "$files")"
+  "$python" -W error "$here/fuzz_files.py" "$files")
+echo "files: $said"

@@ -42,11 +42,14 @@ run() {
     # shellcheck disable=SC2086
     "$cxx" "${common[@]}" $sanitize "$csrc"/{api,conv_api,dispatch,memory,pool}.cpp "$here/$driver.cpp" "${objects[@]}" \
       -pthread -o "$build/$name-$driver"
-    echo "$name: $("$build/$name-$driver" "$cases")"
+    # Not inside echo, which would hide a failure.
+    said=$("$build/$name-$driver" "$cases")
+    echo "$name: $said"
   done
   # shellcheck disable=SC2086
   "$cxx" "${common[@]}" $sanitize "$csrc/images.cpp" "$here/images_driver.cpp" -o "$build/$name-images"
-  echo "$name: $("$build/$name-images" "$cases")"
+  said=$("$build/$name-images" "$cases")
+  echo "$name: $said"
 }
 
 export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 TSAN_OPTIONS=halt_on_error=1
