@@ -89,7 +89,10 @@ def test_equal_estimators_are_not_superior() -> None:
         return value, value
 
     assert verdict_of(init_variance.EXPERIMENT, "than sigmoid", spread) == FAILS
-    better = lambda cell: (45, 45) if cell.config.estimator == "sin" else (42, 42)  # noqa: E731
+
+    def better(cell: Training) -> tuple[float, float]:
+        return (45, 45) if cell.config.estimator == "sin" else (42, 42)
+
     assert verdict_of(init_variance.EXPERIMENT, "than sigmoid", better) == HOLDS
 
 
@@ -110,14 +113,18 @@ def test_regularizers() -> None:
 
 
 def test_thresholds_that_nobody_reads_decide_nothing() -> None:
+    def gains(cell: Training) -> tuple[float, float]:
+        return (50 + (cell.config.thresholds or 0),) * 2
+
     for experiment in (resolution.EXPERIMENT, resolution.CONVOLUTIONAL_EXPERIMENT):
         assert verdict_of(experiment, "the logic network does not", lambda _cell: (50, 50)) == IN_PART
-        gains = lambda cell: (50 + cell.config.thresholds,) * 2  # noqa: E731
         assert verdict_of(experiment, "the logic network does not", gains) == FAILS
 
 
 def test_class_heads() -> None:
-    numbers = lambda cell: (20, 20) if cell.config.wide_head else (15, 15)  # noqa: E731
+    def numbers(cell: Training) -> tuple[float, float]:
+        return (20, 20) if cell.config.wide_head else (15, 15)
+
     assert verdict_of(class_head.EXPERIMENT, "wider last layer", numbers) == HOLDS
 
 
