@@ -269,8 +269,8 @@ def check_mapped(_lab: Lab, subject: Subject, k: int) -> bool:
     return runs_alike(subject, map_to_arity(subject.circuit, k))
 
 
-def check_engine(lab: Lab, subject: Subject, simd: str, batch: int) -> bool:
-    engine = Engine(subject.circuit, simd=lab.path(simd))
+def check_engine(lab: Lab, subject: Subject, simd: str, batch: int, code: bool = True) -> bool:
+    engine = Engine(subject.circuit, simd=lab.path(simd), code=code)
     truth = subject.truth
     alike = []
     for x, answers in ((truth.bytes, truth.of_bytes), (truth.floats, truth.of_floats)):
@@ -336,6 +336,7 @@ CHECKS: dict[str, tuple[Callable[..., bool], tuple[Any, ...]]] = {
     **{f"simplified-{level}": (check_simplified, (level,)) for level in (1, 2)},
     **{f"mapped-{k}": (check_mapped, (k,)) for k in (3, 6)},
     **{f"engine-{simd}-{batch}": (check_engine, (simd, batch)) for simd in SIMD for batch in BATCHES},
+    "engine-avx512-interpreted": (check_engine, ("avx512", 1 << 20, False)),
     **{f"c-{kind}": (check_c, (kind,)) for kind in ("bytes", "floats", "one")},
     "icarus-combinational": (check_icarus, (0, True)),
     "icarus-pipelined": (check_icarus, (2, True)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 
 import pytest
@@ -11,7 +12,8 @@ from gatelight import native
 from gatelight.circuit import Circuit
 from gatelight.engine import Engine, available
 
-SIMD = ("avx512", "avx2", "base")
+INTERPRETED = " interpreted"
+PATHS = ("avx512", "avx512" + INTERPRETED, "avx2", "base")
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -24,24 +26,22 @@ def native_library() -> None:
         pytest.skip(reason)
 
 
-@pytest.fixture(params=SIMD)
-def simd(request: pytest.FixtureRequest) -> str:
-    """Each SIMD path that this machine has."""
+@pytest.fixture(params=PATHS)
+def build(request: pytest.FixtureRequest) -> Callable[..., Engine]:
+    """Makes an engine on each SIMD path that this machine has, with and without machine code."""
     library = native.load()
     assert library is not None
-    name = str(request.param)
-    if name not in library.gl_simd_available().decode().split():
-        pytest.skip(f"this machine has no {name}")
-    return name
-
-
-@pytest.fixture
-def build(simd: str) -> Callable[..., Engine]:
-    """Makes an engine on one SIMD path."""
+    simd = str(request.param).removesuffix(INTERPRETED)
+    code = not str(request.param).endswith(INTERPRETED)
+    if simd not in library.gl_simd_available().decode().split():
+        pytest.skip(f"this machine has no {simd}")
 
     def make(circuit: Circuit, threads: int = 1) -> Engine:
-        engine = Engine(circuit, simd=simd, threads=threads)
+        engine = Engine(circuit, simd=simd, threads=threads, code=code)
         assert engine.stats.simd == simd
+        # Scores that are further apart than half of an int32 are left to the interpreter.
+        near = int(circuit.bias.max()) - int(circuit.bias.min()) < 2**29
+        assert (engine.stats.code_bytes > 0) == (code and near and simd == "avx512" and sys.platform == "linux")
         return engine
 
     return make

@@ -170,7 +170,7 @@ int main(int count, char** arguments) {
     for (std::string simd; names >> simd;) {
       const GlCircuit view = a.view();
       int32_t status = 0;
-      void* engine = gl_engine_new(&view, simd.c_str(), &status);
+      void* engine = gl_engine_new(&view, simd.c_str(), random() % 4 > 0, &status);
       if (!engine) {
         if (number % 2 == 0) return !fail("acceptance", number, simd, 0);
         refused++;

@@ -41,7 +41,7 @@ run() {
   for pid in "${pids[@]}"; do wait "$pid"; done
   # shellcheck disable=SC2086
   "$cxx" "${common[@]}" $sanitize -shared "$csrc"/{api,conv_api,dispatch,images,memory,pool}.cpp \
-    "$csrc"/engine_{api,encoder,lower,merge,schedule}.cpp "${objects[@]}" -pthread -o "$build/lib$name.so"
+    "$csrc"/engine_{api,code,encoder,lower,merge,schedule,sequence}.cpp "${objects[@]}" -pthread -o "$build/lib$name.so"
   # shellcheck disable=SC2086
   "$cxx" "${common[@]}" $sanitize "$here/fuzz.cpp" "$build/lib$name.so" -Wl,-rpath,"$build" -pthread -o "$build/$name"
   # Not inside echo, which would hide a failure.

@@ -6,6 +6,8 @@ import copy
 import dataclasses
 import gc
 import pickle
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -214,6 +216,107 @@ def test_one_wrong_table_bit_is_noticed(build: Build) -> None:
     assert not np.array_equal(build(other).scores(x), circuit.scores(x))
 
 
+def test_more_values_at_a_time_than_registers_and_short_distances(build: Build) -> None:
+    # Values made first are read last, and there are more of them than rows that one byte can name.
+    inputs, width = 5000, 9000
+    rng = np.random.default_rng(1)
+    layers = [rng.integers(0, inputs, (width, 2))]
+    for layer in range(2):
+        below = inputs + layer * width
+        layers.append(np.stack([below + rng.permutation(width), below + rng.permutation(width)], 1))
+    gates = 3 * width
+    circuit = made(
+        inputs=inputs,
+        fanin=np.concatenate(layers),
+        arity=np.full(gates, 2),
+        table=rng.choice([1, 2, 4, 6, 7, 8, 9, 11, 13, 14], gates),
+        outputs=np.arange(inputs + width, inputs + gates),
+        group_start=[0, 7000, 2 * width],
+        bias=[40, 0],
+        temperature=1.0,
+        features=inputs,
+        encoder_feature=np.arange(inputs),
+        encoder_threshold=np.full(inputs, 0.5),
+    )
+    assert_equal(build(circuit), features(circuit, 100))
+
+
+def test_many_classes_and_labels_of_many_bits(build: Build) -> None:
+    base = random_circuit(30, 300, outputs=3000, seed=8)
+    circuit = changed(base, group_start=np.arange(0, 3001, 3), bias=np.arange(1000) // 300)
+    engine = build(circuit)
+    assert len(set(engine.predict(features(circuit, 512)))) > 5
+    assert engine.predict(features(circuit, 512)).max() > 900
+    assert_equal(engine, features(circuit, 130))
+
+
+def test_a_gate_that_everything_reads(build: Build) -> None:
+    gates = 20_000
+    fanin = np.stack([np.zeros(gates, np.int32), np.arange(gates)], 1)
+    fanin[0] = [0, 1]
+    fanin[1:, 0] = 20
+    fanin[1:, 1] = np.random.default_rng(0).integers(0, 20, gates - 1)
+    circuit = made(
+        inputs=20,
+        fanin=fanin,
+        arity=np.full(gates, 2),
+        table=np.random.default_rng(1).integers(1, 15, gates),
+        outputs=np.arange(20, 20 + gates),
+        group_start=[0, 5000, gates],
+        bias=[0, 0],
+        temperature=1.0,
+        features=20,
+        encoder_feature=np.arange(20),
+        encoder_threshold=np.full(20, 0.5),
+    )
+    assert_equal(build(circuit), features(circuit, 70))
+
+
+def test_a_chain_as_deep_as_it_is_long(build: Build) -> None:
+    gates = 30_000
+    fanin = np.stack([np.arange(9, 9 + gates), np.random.default_rng(0).integers(0, 10, gates)], 1)
+    circuit = made(
+        inputs=10,
+        fanin=fanin,
+        arity=np.full(gates, 2),
+        table=np.random.default_rng(1).choice([6, 9, 6, 14, 8], gates),
+        outputs=[9 + gates, 10, 9 + gates // 2],
+        group_start=[0, 1, 3],
+        bias=[0, 0],
+        temperature=1.0,
+        features=10,
+        encoder_feature=np.arange(10),
+        encoder_threshold=np.full(10, 0.5),
+    )
+    assert_equal(build(circuit), features(circuit, 70))
+
+
+MEMORY_DENY_WRITE_EXECUTE = """
+import ctypes, sys
+import numpy as np
+from gatelight.circuit.random import layered_circuit
+from gatelight.engine import Engine
+PR_SET_MDWE, REFUSE_EXEC_GAIN = 65, 1
+if ctypes.CDLL(None).prctl(PR_SET_MDWE, REFUSE_EXEC_GAIN, 0, 0, 0):
+    sys.exit(77)
+circuit = layered_circuit(70, (200, 200, 100), classes=10)
+x = np.random.default_rng(0).integers(0, 256, (600, 70), np.uint8)
+engine = Engine(circuit)
+assert engine.stats.code_bytes == 0
+assert np.array_equal(engine.predict(x), circuit.predict(x))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks Linux to refuse code")
+def test_where_the_system_refuses_code_it_is_interpreted() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", MEMORY_DENY_WRITE_EXECUTE], capture_output=True, text=True, check=False
+    )
+    if ended.returncode == 77:
+        pytest.skip("this kernel cannot be asked to refuse code")
+    assert ended.returncode == 0, ended.stderr
+
+
 def test_stats_count_what_is_left() -> None:
     circuit = layered_circuit(70, (200, 200, 100), classes=10)
     stats = Engine(circuit).stats
@@ -226,7 +329,7 @@ def test_stats_count_what_is_left() -> None:
 def test_copies_outlive_the_original() -> None:
     circuit = layered_circuit(16, (32, 20), seed=2)
     x = np.random.default_rng(0).random((70, 16))
-    engine = Engine(circuit, "base", threads=2)
+    engine = Engine(circuit, "base", threads=2, code=False)
     made = [copy.copy(engine), copy.deepcopy(engine), pickle.loads(pickle.dumps(engine))]
     del engine
     gc.collect()

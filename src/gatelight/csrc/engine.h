@@ -34,6 +34,16 @@ struct Sum {
   int32_t bias;   // may wrap on the way; the score fits
 };
 
+// Bits of counts of up to `most`. Static: the linker must not give one path's version to another.
+static inline int planes_for(int32_t most) {
+  int planes = 1;
+  while (planes < 31 && most >> planes > 0) planes++;
+  return planes;
+}
+
+// Machine code that takes the rows of a wide block from inputs to scores and labels.
+typedef void (*CodeFunction)(uint64_t* rows);
+
 // 64 input bits that are made together: bit i is x[first + i] > threshold[i], or x[feature[i]] where `gathered`.
 struct alignas(64) Encode {
   uint8_t least[WORD];     // uint8: smallest value that sets the bit
@@ -66,6 +76,10 @@ struct Program {
   const int32_t* output_slot;
   const uint8_t* output_negated;
   int64_t outputs;
+  // In place of runs and sums, or null: code that leaves, from row `results` on, the bits of each class's count, lowest
+  // first, and then those of the label.
+  CodeFunction code;
+  int32_t results;
 };
 
 enum EngineInput { ENGINE_UINT8 = 0, ENGINE_FLOAT32 = 1 };
@@ -91,6 +105,7 @@ int64_t engine_scratch(const Program& program, int samples);
 struct Engine {
   const char* name;
   int max_arity;  // of the gates it runs
+  bool runs_code;  // whether its wide rows are what machine code works on
   // Samples first .. first + count; count <= WIDE. False if one of them is NaN.
   bool (*block)(const Program& program, const Samples& samples, int64_t first, int count, char* scratch);
   // Words first .. first + count of every row; count <= WIDE / 64.

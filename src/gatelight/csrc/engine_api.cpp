@@ -12,8 +12,11 @@
 #include "dispatch.h"
 #include "engine.h"
 #include "engine_circuit.h"
+#include "engine_code.h"
+#include "engine_encoder.h"
 #include "engine_lower.h"
 #include "engine_schedule.h"
+#include "engine_sequence.h"
 #include "memory.h"
 #include "pool.h"
 
@@ -29,12 +32,48 @@ namespace {
 
 constexpr int64_t HUGE_PAGE = int64_t(2) << 20;
 
+// A program that is machine code, and the memory it points to.
+struct Coded {
+  Program program{};
+  Code code;
+  std::vector<Encode> encode;
+  std::vector<Sum> classes;
+};
+
+void prepare_code(const GlCircuit& circuit, const Netlist& net, Coded& out) {
+  Sequence gates;
+  if (!sequence(circuit, net, gates) || !out.code.make(gates.net)) return;
+  plan_encoder(circuit, out.code.input_row, out.encode);
+  out.classes = std::move(gates.classes);
+  Program& p = out.program;
+  p.slots = out.code.rows;
+  p.features = circuit.features;
+  p.encode = out.encode.data();
+  p.encodes = static_cast<int64_t>(out.encode.size());
+  p.classes = out.classes.data();
+  p.class_count = static_cast<int32_t>(circuit.classes);
+  p.code = out.code.function();
+  p.results = out.code.first_output;
+}
+
 struct Handle {
   const Engine* engine;
   Netlist net;
   Prepared scores, bits;
+  Coded coded;
   std::once_flag has_bits;
 };
+
+// The program for blocks of `count` samples.
+const Program& program_for(const Handle& h, int64_t count) {
+  return count > NARROW && h.coded.program.code ? h.coded.program : h.scores.program;
+}
+
+// Scratch for a batch, whose last block may be narrow.
+int64_t scratch_for(const Handle& h, int64_t batch) {
+  const int64_t narrow = engine_scratch(h.scores.program, NARROW);
+  return batch <= NARROW ? narrow : std::max(narrow, engine_scratch(program_for(h, batch), WIDE));
+}
 
 const Engine* engine_named(const char* name) {
   const std::string wanted = " " + std::string(name) + " ";
@@ -98,7 +137,7 @@ int64_t bytes_of(const Prepared& p) {
 
 using namespace gatelight;
 
-void* gl_engine_new(const GlCircuit* circuit, const char* simd, int32_t* status) try {
+void* gl_engine_new(const GlCircuit* circuit, const char* simd, int32_t code, int32_t* status) try {
   *status = GL_BAD_ARGUMENT;
   const Engine* engine = engine_named(simd ? simd : kernels().name);
   if (!circuit || !engine || !valid(*circuit)) return nullptr;
@@ -106,6 +145,7 @@ void* gl_engine_new(const GlCircuit* circuit, const char* simd, int32_t* status)
   handle->engine = engine;
   handle->net = lower(*circuit, engine->max_arity);
   schedule(*circuit, handle->net, false, handle->scores);
+  if (code && engine->runs_code) prepare_code(*circuit, handle->net, handle->coded);
   *status = GL_OK;
   return handle.release();
 } catch (const std::bad_alloc&) {
@@ -133,8 +173,10 @@ int64_t gl_engine_stat(const void* engine, int32_t which) {
     case GL_ENGINE_ENCODER_WORDS: return p.program.encodes;
     case GL_ENGINE_SUMMED_BITS: return p.summed;
     case GL_ENGINE_PROGRAM_BYTES:
-      return bytes_of(p) + bytes_of(h.bits) + static_cast<int64_t>(sizeof(Node) * h.net.nodes.size());
-    case GL_ENGINE_SCRATCH_BYTES: return engine_scratch(p.program, WIDE);
+      return bytes_of(p) + bytes_of(h.bits) + static_cast<int64_t>(sizeof(Node) * h.net.nodes.size()) +
+             static_cast<int64_t>(h.coded.code.bytes() + sizeof(Encode) * h.coded.encode.size());
+    case GL_ENGINE_SCRATCH_BYTES: return scratch_for(h, WIDE);
+    case GL_ENGINE_CODE_BYTES: return h.coded.program.code ? static_cast<int64_t>(h.coded.code.bytes()) : 0;
     default: return -1;
   }
 }
@@ -143,13 +185,12 @@ int32_t gl_engine_run(const void* engine, int32_t kind, const void* x, int64_t s
                       int32_t* scores, int64_t* labels) try {
   const Handle& h = *static_cast<const Handle*>(engine);
   if ((kind != ENGINE_UINT8 && kind != ENGINE_FLOAT32) || batch < 0 || threads < 1) return GL_BAD_ARGUMENT;
-  const Program& program = h.scores.program;
   const Samples samples{kind, static_cast<const char*>(x), stride, batch, scores, labels};
   const int64_t blocks = (batch + WIDE - 1) / WIDE;
-  const int64_t scratch = engine_scratch(program, batch <= NARROW ? NARROW : WIDE);
-  return for_blocks(blocks, threads, scratch, [&](int64_t b, char* memory) {
+  return for_blocks(blocks, threads, scratch_for(h, batch), [&](int64_t b, char* memory) {
     const int64_t first = b * WIDE;
-    return h.engine->block(program, samples, first, static_cast<int>(std::min<int64_t>(WIDE, batch - first)), memory);
+    const int count = static_cast<int>(std::min<int64_t>(WIDE, batch - first));
+    return h.engine->block(program_for(h, count), samples, first, count, memory);
   });
 } catch (const std::bad_alloc&) {
   return GL_NO_MEMORY;

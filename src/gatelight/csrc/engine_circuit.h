@@ -31,11 +31,13 @@ enum GlEngineStat {
   GL_ENGINE_SUMMED_BITS = 7,    // bits that are summed
   GL_ENGINE_PROGRAM_BYTES = 8,
   GL_ENGINE_SCRATCH_BYTES = 9,  // of one thread
+  GL_ENGINE_CODE_BYTES = 10,    // of machine code, part of the program; 0 if there is none
 };
 
-// Checks the circuit and prepares it for a SIMD path (null: the current one of gl_simd). Returns null and sets `status`
-// if an index is out of range or memory is short. The arrays are copied.
-GL_API void* gl_engine_new(const GlCircuit* circuit, const char* simd, int32_t* status);
+// Checks the circuit and prepares it for a SIMD path (null: the current one of gl_simd), as machine code if `code` is not
+// 0 and the path and the system can run it. Returns null and sets `status` if an index is out of range or memory is short.
+// The arrays are copied.
+GL_API void* gl_engine_new(const GlCircuit* circuit, const char* simd, int32_t code, int32_t* status);
 GL_API void gl_engine_free(void* engine);
 GL_API const char* gl_engine_simd(const void* engine);
 GL_API int64_t gl_engine_stat(const void* engine, int32_t which);

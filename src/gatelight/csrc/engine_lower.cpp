@@ -13,13 +13,6 @@ constexpr size_t MOST_NODES = size_t(1) << 30;  // literals have 32 bits
 constexpr uint64_t MUX = 0xCA;  // inputs x, high, low: x ? high : low
 constexpr uint64_t AND = 0x8, XOR = 0x6;
 
-// A function of literals; input i has weight 2^(arity - 1 - i) in the index of an entry.
-struct Function {
-  int arity = 0;
-  uint64_t table = 0;
-  Literal in[6];
-};
-
 int entries(int arity) { return 1 << arity; }
 
 // The table without input i, which takes the value that `choose` gives for each entry of the smaller table.
@@ -73,64 +66,55 @@ void reduce(Function& f) {
   }
 }
 
-class Lowering {
- public:
-  Lowering(Netlist& net, int max_arity) : net_(net), max_arity_(max_arity) {}
-
-  Literal make(Function f) {
-    reduce(f);
-    if (f.arity == 0) return f.table & 1;
-    if (f.arity == 1) return f.in[0] ^ (f.table & 1);
-    if (f.arity <= max_arity_) return add(f);
-    const int i = split(f);
-    const Literal x = f.in[i];
-    const Literal low = half(f, i, 0), high = half(f, i, 1);
-    Function mux{3, MUX, {x, high, low}};
-    reduce(mux);
-    if (mux.arity <= max_arity_) return make(mux);
-    // low ^ (x & (low ^ high))
-    const Literal change = make({2, XOR, {low, high}});
-    return make({2, XOR, {low, make({2, AND, {x, change}})}});
-  }
-
- private:
-  Literal add(const Function& f) {
-    if (net_.nodes.size() >= MOST_NODES) throw std::bad_alloc();
-    const uint64_t all = (uint64_t(1) << entries(f.arity)) - 1;
-    const bool negated = f.table & 1;
-    Node node{{0, 0, 0}, static_cast<uint8_t>(f.arity), static_cast<uint8_t>(negated ? ~f.table & all : f.table)};
-    for (int i = 0; i < f.arity; i++) node.in[i] = static_cast<int32_t>(f.in[i] >> 1);
-    net_.nodes.push_back(node);
-    return 2 * static_cast<Literal>(net_.size() - 1) + negated;
-  }
-
-  Literal half(const Function& f, int i, int value) {
-    Function g = f;
-    drop(g, i, cofactor(f.table, f.arity, i, value));
-    return make(g);
-  }
-
-  // The input to split on: the one whose two halves need the fewest inputs.
-  int split(const Function& f) const {
-    int best = 0, fewest = 100;
-    for (int i = 0; i < f.arity; i++) {
-      int needed = 0;
-      for (int value = 0; value < 2; value++) {
-        Function g = f;
-        drop(g, i, cofactor(f.table, f.arity, i, value));
-        reduce(g);
-        needed += g.arity;
-      }
-      if (needed < fewest) best = i, fewest = needed;
+// The input to split on: the one whose two halves need the fewest inputs.
+int split(const Function& f) {
+  int best = 0, fewest = 100;
+  for (int i = 0; i < f.arity; i++) {
+    int needed = 0;
+    for (int value = 0; value < 2; value++) {
+      Function g = f;
+      drop(g, i, cofactor(f.table, f.arity, i, value));
+      reduce(g);
+      needed += g.arity;
     }
-    return best;
+    if (needed < fewest) best = i, fewest = needed;
   }
-
-  Netlist& net_;
-  int max_arity_;
-};
+  return best;
+}
 
 }  // namespace
+
+Literal Builder::make(Function f) {
+  reduce(f);
+  if (f.arity == 0) return f.table & 1;
+  if (f.arity == 1) return f.in[0] ^ (f.table & 1);
+  if (f.arity <= max_arity_) return add(f);
+  const int i = split(f);
+  const Literal x = f.in[i];
+  const Literal low = half(f, i, 0), high = half(f, i, 1);
+  Function mux{3, MUX, {x, high, low}};
+  reduce(mux);
+  if (mux.arity <= max_arity_) return make(mux);
+  // low ^ (x & (low ^ high))
+  const Literal change = make({2, XOR, {low, high}});
+  return make({2, XOR, {low, make({2, AND, {x, change}})}});
+}
+
+Literal Builder::add(const Function& f) {
+  if (net_.nodes.size() >= MOST_NODES) throw std::bad_alloc();
+  const uint64_t all = (uint64_t(1) << entries(f.arity)) - 1;
+  const bool negated = f.table & 1;
+  Node node{{0, 0, 0}, static_cast<uint8_t>(f.arity), static_cast<uint8_t>(negated ? ~f.table & all : f.table)};
+  for (int i = 0; i < f.arity; i++) node.in[i] = static_cast<int32_t>(f.in[i] >> 1);
+  net_.nodes.push_back(node);
+  return 2 * static_cast<Literal>(net_.size() - 1) + negated;
+}
+
+Literal Builder::half(const Function& f, int i, int value) {
+  Function g = f;
+  drop(g, i, cofactor(f.table, f.arity, i, value));
+  return make(g);
+}
 
 void drop_unread(Netlist& net) {
   std::vector<uint8_t> read(net.size(), 0);
@@ -157,13 +141,13 @@ Netlist lower(const GlCircuit& circuit, int max_arity) {
   net.inputs = static_cast<int32_t>(circuit.inputs);
   std::vector<Literal> literal(circuit.inputs + circuit.gates);
   for (int64_t i = 0; i < circuit.inputs; i++) literal[i] = static_cast<Literal>(2 * (i + 1));
-  Lowering lowering(net, max_arity);
+  Builder build(net, max_arity);
   for (int64_t g = 0; g < circuit.gates; g++) {
     Function f;
     f.arity = circuit.arity[g];
     f.table = circuit.table[g] & (~uint64_t(0) >> (64 - entries(f.arity)));
     for (int i = 0; i < f.arity; i++) f.in[i] = literal[circuit.fanin[g * circuit.width + i]];
-    literal[circuit.inputs + g] = lowering.make(f);
+    literal[circuit.inputs + g] = build.make(f);
   }
   for (int64_t i = 0; i < circuit.outputs; i++) net.outputs.push_back(literal[circuit.output[i]]);
   drop_unread(net);

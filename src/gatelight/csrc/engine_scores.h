@@ -19,13 +19,12 @@ GL_INLINE int place(int sample) {
 
 // bias + the counts in the planes, as int32 [R::SAMPLES]. Eight planes become the bytes of eight rows at a time.
 template <class R>
-GL_INLINE void to_numbers(const Counter<R>& counter, const Sum& sum, int32_t* numbers) {
-  int planes = 1;
-  while (planes < 31 && sum.bits >> planes > 0) planes++;
+GL_INLINE void to_numbers(const R* plane, const Sum& sum, int32_t* numbers) {
+  const int planes = planes_for(sum.bits);
   for (int first = 0; first < planes; first += 8) {
     R v[8];
 #pragma GCC unroll 8
-    for (int p = 0; p < 8; p++) v[p] = first + p < planes ? counter.plane[first + p] : R::zeros();
+    for (int p = 0; p < 8; p++) v[p] = first + p < planes ? plane[first + p] : R::zeros();
     exchange_eight<1>(v);
     const uint8_t* bytes = reinterpret_cast<const uint8_t*>(v);
     if (first == 0)

@@ -14,7 +14,7 @@ from gatelight.circuit import Circuit
 
 UINT8, FLOAT32 = 0, 1
 OK, BAD_ARGUMENT, NO_MEMORY = 0, 1, 2
-STATS = 10
+STATS = 11
 
 
 class CircuitFields(ctypes.Structure):
@@ -66,7 +66,7 @@ def load() -> ctypes.CDLL | None:
         return None
     i32, i64, pointer, text = ctypes.c_int32, ctypes.c_int64, ctypes.c_void_p, ctypes.c_char_p
     signatures: dict[str, tuple[object, ...]] = {
-        "gl_engine_new": (pointer, ctypes.POINTER(CircuitFields), text, ctypes.POINTER(i32)),
+        "gl_engine_new": (pointer, ctypes.POINTER(CircuitFields), text, i32, ctypes.POINTER(i32)),
         "gl_engine_free": (None, pointer),
         "gl_engine_simd": (text, pointer),
         "gl_engine_stat": (i64, pointer, i32),

@@ -38,6 +38,8 @@ class Stats:
         summed_bits: Bits that are summed, padding included.
         program_bytes: Size of the prepared circuit.
         scratch_bytes: Working memory of a thread for a block of 512 samples.
+        code_bytes: Size of the machine code made for the circuit, part of ``program_bytes``; 0 if there is none. The
+            numbers of gates, runs, slots and reads above are those of the interpreter.
     """
 
     simd: str
@@ -51,6 +53,7 @@ class Stats:
     summed_bits: int
     program_bytes: int
     scratch_bytes: int
+    code_bytes: int
 
 
 def available() -> bool:
@@ -65,11 +68,13 @@ class Engine:
         circuit: The circuit; it may be simplified before, which makes it faster.
         simd: ``avx512``, ``avx2`` or ``base``; None takes the best, or the one that ``GATELIGHT_SIMD`` names.
         threads: How many threads share a batch.
+        code: Whether blocks of more than 64 samples may run machine code that is made for the circuit in memory. It is
+            made for ``avx512`` on Unix where the system allows it; elsewhere they are interpreted, as with False.
 
     An engine may be used by several threads at once.
     """
 
-    def __init__(self, circuit: Circuit, simd: str | None = None, threads: int = 1) -> None:
+    def __init__(self, circuit: Circuit, simd: str | None = None, threads: int = 1, code: bool = True) -> None:
         library = abi.load()
         if library is None:
             raise RuntimeError(f"the engine needs the native library: {native.why_not() or 'it has no engine'}")
@@ -79,18 +84,19 @@ class Engine:
         self.circuit = circuit
         self.threads = threads
         self._simd = simd
+        self._code = bool(code)
         self._library = library
         status = ctypes.c_int32()
         fields = abi.circuit_fields(circuit)
         name = None if simd is None else simd.encode()
-        self._handle = library.gl_engine_new(ctypes.byref(fields), name, ctypes.byref(status))
+        self._handle = library.gl_engine_new(ctypes.byref(fields), name, self._code, ctypes.byref(status))
         if not self._handle:
             abi.check(status.value)
         weakref.finalize(self, library.gl_engine_free, self._handle)
 
-    def __reduce__(self) -> tuple[type[Engine], tuple[Circuit, str | None, int]]:
+    def __reduce__(self) -> tuple[type[Engine], tuple[Circuit, str | None, int, bool]]:
         # A copy prepares the circuit for itself: what this engine holds is freed with it.
-        return Engine, (self.circuit, self._simd, self._threads)
+        return Engine, (self.circuit, self._simd, self._threads, self._code)
 
     @property
     def threads(self) -> int:

@@ -1,0 +1,39 @@
+// Machine code for the gates of a circuit: what the wide blocks of the AVX-512 path run where the system allows it.
+//
+// One instruction for a gate, most of whose inputs are in registers: no index is read, and only what is read again much
+// later is written to a row.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "engine.h"
+#include "engine_lower.h"
+
+namespace gatelight {
+
+class Code {
+ public:
+  Code() = default;
+  ~Code();
+  Code(const Code&) = delete;
+  Code& operator=(const Code&) = delete;
+
+  // Makes code for the gates in their order; false if it cannot be made here. It reads input i in row input_row[i] and
+  // writes output i to row first_output + i.
+  bool make(const Netlist& net);
+
+  CodeFunction function() const { return reinterpret_cast<CodeFunction>(memory_); }
+  size_t bytes() const { return bytes_; }
+
+  int32_t rows = 0, first_output = 0;
+  std::vector<int32_t> input_row;
+  int64_t loads = 0, stores = 0;
+
+ private:
+  void* memory_ = nullptr;
+  size_t bytes_ = 0;
+};
+
+}  // namespace gatelight

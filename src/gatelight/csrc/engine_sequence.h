@@ -1,0 +1,23 @@
+// The order of gates for straight-line code, with the sums and the comparison of the classes as gates of their own.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "engine.h"
+#include "engine_circuit.h"
+#include "engine_lower.h"
+
+namespace gatelight {
+
+struct Sequence {
+  // The gates in their order. The outputs are the bits of the score of each class above `Sum::bias`, planes_for(Sum::bits)
+  // of them, lowest first, then those of the label.
+  Netlist net;
+  std::vector<Sum> classes;
+};
+
+// False if the scores of two classes may lie too far apart to be compared bit by bit.
+bool sequence(const GlCircuit& circuit, const Netlist& net, Sequence& out);
+
+}  // namespace gatelight
