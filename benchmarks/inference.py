@@ -3,8 +3,9 @@
     python benchmarks/inference.py NET.gl [NET.gl ...]     trained circuits, and made ones
     python benchmarks/inference.py --made                  made circuits alone
 
-The rival is ``gatelight export --to c`` compiled with gcc -O3 -march=native, 64 samples in a machine word. Times are
-CPU time of one thread, medians of interleaved repetitions. Nothing is reported unless all answers are equal first.
+The rival is ``gatelight export --to c`` compiled with gcc -O3 -march=native, 64 samples in a machine word. Each is called
+again and again for a while, in turns; times are CPU time of one thread, medians of the turns. Nothing is reported unless
+all answers are equal first.
 """
 
 from __future__ import annotations
@@ -65,9 +66,14 @@ def measure(circuit: Circuit, with_c: bool, repeat: int) -> dict[str, object]:
     engine = Engine(circuit)
     prepared = time.perf_counter() - begun
     x = np.random.default_rng(0).integers(0, 256, (BATCH, circuit.features), np.uint8)
+    expected = circuit.predict(x)
     functions: dict[str, Callable[[], object]] = {"engine": lambda: engine.predict(x)}
-    if not np.array_equal(engine.predict(x[:1000]), circuit.predict(x[:1000])):
-        sys.exit("refused: the engine differs from the circuit")
+    if engine.stats.code_bytes:
+        interpreter = Engine(circuit, code=False)
+        functions["interpreter"] = lambda: interpreter.predict(x)
+    for function in functions.values():
+        if not np.array_equal(function(), expected):
+            sys.exit("refused: the engine differs from the circuit")
     result: dict[str, object] = {
         "gates": circuit.gates,
         "depth": circuit.depth,
@@ -79,21 +85,24 @@ def measure(circuit: Circuit, with_c: bool, repeat: int) -> dict[str, object]:
     with tempfile.TemporaryDirectory() as folder:
         if with_c:
             rival, seconds = compiled_c(circuit, Path(folder))
-            if not np.array_equal(rival(x[:1000]), circuit.predict(x[:1000])):
+            if not np.array_equal(rival(x), expected):
                 sys.exit("refused: the exported C differs from the circuit")
             result["gcc s"] = round(seconds, 1)
             functions["exported C"] = lambda: rival(x)
-        times = machine.interleaved(functions, repeat)
+        times = machine.sustained(functions, repeat)
     for name, value in times.items():
         result[f"{name}, M samples/s"] = round(BATCH / value / 1e6, 3)
         result[f"{name}, ns a sample"] = round(1e9 * value / BATCH, 1)
     if with_c:
         result["times as fast as C"] = round(times["exported C"] / times["engine"], 2)
     result["one sample us"] = round(1e6 * machine.interleaved({"one": lambda: engine.predict(x[:1])}, 200)["one"], 1)
-    seconds = times["engine"] / BATCH
-    reads = engine.stats.gate_reads + engine.stats.sum_reads
-    rows = reads + engine.stats.gates
-    result["cache GB/s"] = round(64 * rows / 512 / seconds / 1e9, 1)
+    seconds, stats = times["engine"] / BATCH, engine.stats
+    if stats.code_bytes:
+        rows = stats.code_reads + stats.code_writes
+        result["code GB/s"] = round(stats.code_bytes / 512 / seconds / 1e9, 1)
+    else:
+        rows = stats.gate_reads + stats.sum_reads + stats.gates
+    result["rows GB/s"] = round(64 * rows / 512 / seconds / 1e9, 1)
     result["input GB/s"] = round(circuit.features / seconds / 1e9, 2)
     return result
 

@@ -46,6 +46,20 @@ def interleaved(
     return {name: statistics.median(values) for name, values in times.items()}
 
 
+def sustained(functions: dict[str, Callable[[], object]], repeat: int, seconds: float = 0.03) -> dict[str, float]:
+    """Median seconds of a call when calls follow each other, of CPU time of this thread, measured in turns.
+
+    In every turn a function is called for a while before it is timed for as long: a processor needs some milliseconds of
+    one kind of work to come to its speed.
+    """
+    times: dict[str, list[float]] = {name: [] for name in functions}
+    for _ in range(repeat):
+        for name, function in functions.items():
+            _call_for(function, seconds)
+            times[name].append(_call_for(function, seconds))
+    return {name: statistics.median(values) for name, values in times.items()}
+
+
 def copy_bandwidth() -> float:
     """Bytes read plus bytes written by a large copy, in GB/s."""
     source, target = np.ones(32_000_000, np.float32), np.empty(32_000_000, np.float32)
@@ -67,6 +81,17 @@ def _once(function: Callable[[], object], clock: Callable[[], float]) -> float:
     begun = clock()
     function()
     return clock() - begun
+
+
+def _call_for(function: Callable[[], object], seconds: float) -> float:
+    """Mean seconds of a call, called again and again until the time is over."""
+    calls, begun = 0, time.thread_time()
+    while True:
+        function()
+        calls += 1
+        elapsed = time.thread_time() - begun
+        if elapsed >= seconds:
+            return elapsed / calls
 
 
 def _cpu_name() -> str:

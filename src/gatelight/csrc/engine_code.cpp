@@ -54,6 +54,7 @@ class Writer {
         from = negated;
       }
       assembler.store(from, first_output + static_cast<int32_t>(i));
+      writes++;
       leave(value);
     }
     assembler.end();
@@ -62,7 +63,7 @@ class Writer {
   Assembler assembler;
   int32_t rows = DUMP_SLOT + 1, first_output = 0;
   std::vector<int32_t> input_row;
-  int64_t loads = 0, stores = 0;
+  int64_t reads = 0, writes = 0;  // of rows
 
  private:
   // The places that read v, gates and then outputs, are uses_[next_[v]] .. uses_[end_[v] - 1].
@@ -109,7 +110,7 @@ class Writer {
     row_of_[v] = free_rows_.back();
     free_rows_.pop_back();
     assembler.store(register_of_[v], row_of_[v]);
-    stores++;
+    writes++;
   }
 
   // The register, none of those in `pinned`, that is free or whose value is read again last.
@@ -139,7 +140,7 @@ class Writer {
   }
   void load(int r, int32_t v) {
     assembler.load(r, row_of_[v]);
-    loads++;
+    reads++;
   }
   // Whether a value that is read from its row should take a register on the way.
   bool worth_keeping(int32_t v, uint32_t pinned) const {
@@ -196,7 +197,7 @@ class Writer {
         if (in_row == NONE) assembler.logic(Assembler::AND_NOT, to, b, a);
         else assembler.lut3_row(static_cast<uint8_t>(table << 4 | table), to, a, row);
     }
-    loads += in_row != NONE;
+    reads += in_row != NONE;
     return to;
   }
 
@@ -223,7 +224,7 @@ class Writer {
     const int32_t third = node.in[order[2]];
     if (in_row == NONE) assembler.lut3(static_cast<uint8_t>(table), to, second, register_of_[third]);
     else assembler.lut3_row(static_cast<uint8_t>(table), to, second, row_of_[third]);
-    loads += in_row != NONE;
+    reads += in_row != NONE;
     return to;
   }
 
@@ -255,8 +256,8 @@ bool Code::make(const Netlist& net) {
   rows = writer.rows;
   first_output = writer.first_output;
   input_row = std::move(writer.input_row);
-  loads = writer.loads;
-  stores = writer.stores;
+  reads = writer.reads;
+  writes = writer.writes;
   return true;
 }
 #else

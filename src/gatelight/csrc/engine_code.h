@@ -29,7 +29,7 @@ class Code {
 
   int32_t rows = 0, first_output = 0;
   std::vector<int32_t> input_row;
-  int64_t loads = 0, stores = 0;
+  int64_t reads = 0, writes = 0;  // of rows
 
  private:
   void* memory_ = nullptr;

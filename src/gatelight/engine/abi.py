@@ -14,7 +14,7 @@ from gatelight.circuit import Circuit
 
 UINT8, FLOAT32 = 0, 1
 OK, BAD_ARGUMENT, NO_MEMORY = 0, 1, 2
-STATS = 11
+STATS = 13
 
 
 class CircuitFields(ctypes.Structure):
