@@ -3,15 +3,16 @@
     python benchmarks/inference.py NET.gl [NET.gl ...]     trained circuits, and made ones
     python benchmarks/inference.py --made                  made circuits alone
 
-The rival is ``gatelight export --to c`` compiled with gcc -O3 -march=native, 64 samples in a machine word. Each is called
-again and again for a while, in turns; times are CPU time of one thread, medians of the turns. Nothing is reported unless
-all answers are equal first.
+The rival is ``gatelight export --to c`` compiled with gcc -O3 -march=native, 64 samples in a machine word. Each is
+called again and again for a while, in turns; times are CPU time of one thread, medians of the turns. Nothing is
+reported unless all answers are equal first. What the engine moves and computes stands beside the machine's limits.
 """
 
 from __future__ import annotations
 
 import argparse
 import ctypes
+import functools
 import json
 import subprocess
 import sys
@@ -19,6 +20,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import machine
 import numpy as np
@@ -60,6 +62,31 @@ def compiled_c(circuit: Circuit, folder: Path) -> tuple[Callable[[NDArray[np.uin
     return labels, seconds
 
 
+def limits() -> dict[str, float]:
+    """What one core reaches with rows of 512 bits: functions of three bits, and reads in no order from two caches."""
+    generator = np.random.default_rng(0)
+    with tempfile.TemporaryDirectory() as folder:
+        target = Path(folder) / "limits.so"
+        source = Path(__file__).with_name("limits.c")
+        subprocess.run(["gcc", "-O3", "-march=native", "-shared", "-fPIC", source, "-o", target], check=True)
+        library = ctypes.CDLL(str(target))
+        memory = np.zeros(64 * 18 + 64, np.uint8)
+        out = ctypes.c_void_p((memory.ctypes.data + 63) // 64 * 64)
+        library.limits_logic.restype = library.limits_read.restype = ctypes.c_uint64
+        rounds = 100_000
+        seconds = machine.sustained({"": lambda: library.limits_logic(ctypes.c_uint64(rounds), out)}, 7)[""]
+        found = {"G operations/s": 16 * rounds / seconds / 1e9}
+        for name, rows in (("first cache", 256), ("second cache", 6144)):
+            table = np.zeros(64 * rows + 64, np.uint8)
+            start = ctypes.c_void_p((table.ctypes.data + 63) // 64 * 64)
+            order = np.tile(generator.permutation(rows), 8).astype(np.uint32)
+            where = ctypes.c_void_p(order.ctypes.data)
+            arguments = (start, where, ctypes.c_size_t(len(order)), ctypes.c_uint64(4), out)
+            seconds = machine.sustained({"": functools.partial(library.limits_read, *arguments)}, 7)[""]
+            found[f"{name} GB/s"] = 64 * 4 * len(order) / seconds / 1e9
+    return {name: round(value, 2) for name, value in found.items()}
+
+
 def measure(circuit: Circuit, with_c: bool, repeat: int) -> dict[str, object]:
     """Throughput and latency of one circuit."""
     begun = time.perf_counter()
@@ -67,7 +94,7 @@ def measure(circuit: Circuit, with_c: bool, repeat: int) -> dict[str, object]:
     prepared = time.perf_counter() - begun
     x = np.random.default_rng(0).integers(0, 256, (BATCH, circuit.features), np.uint8)
     expected = circuit.predict(x)
-    functions: dict[str, Callable[[], object]] = {"engine": lambda: engine.predict(x)}
+    functions: dict[str, Callable[[], NDArray[Any]]] = {"engine": lambda: engine.predict(x)}
     if engine.stats.code_bytes:
         interpreter = Engine(circuit, code=False)
         functions["interpreter"] = lambda: interpreter.predict(x)
@@ -98,10 +125,12 @@ def measure(circuit: Circuit, with_c: bool, repeat: int) -> dict[str, object]:
     result["one sample us"] = round(1e6 * machine.interleaved({"one": lambda: engine.predict(x[:1])}, 200)["one"], 1)
     seconds, stats = times["engine"] / BATCH, engine.stats
     if stats.code_bytes:
-        rows = stats.code_reads + stats.code_writes
+        rows, gates = stats.code_reads + stats.code_writes, stats.code_gates
         result["code GB/s"] = round(stats.code_bytes / 512 / seconds / 1e9, 1)
     else:
         rows = stats.gate_reads + stats.sum_reads + stats.gates
+        gates = stats.gates + stats.fused_gates + 2 * stats.summed_bits
+    result["G operations/s"] = round(gates / 512 / seconds / 1e9, 2)
     result["rows GB/s"] = round(64 * rows / 512 / seconds / 1e9, 1)
     result["input GB/s"] = round(circuit.features / seconds / 1e9, 2)
     return result
@@ -115,8 +144,10 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=21)
     parser.add_argument("--out", type=Path, default=Path("results/inference.json"))
     arguments = parser.parse_args()
-    facts = machine.describe()
+    facts: dict[str, Any] = dict(machine.describe())
     print("  ".join(f"{key}: {value}" for key, value in facts.items()))
+    facts["rows"] = limits()
+    print("limits of rows of 512 bits:  " + "  ".join(f"{key}: {value}" for key, value in facts["rows"].items()))
     results = {}
     for path in arguments.circuits:
         results[path.name] = measure(Circuit.load(path), True, arguments.repeat)

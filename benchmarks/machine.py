@@ -6,7 +6,7 @@ import os
 import platform
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -46,11 +46,11 @@ def interleaved(
     return {name: statistics.median(values) for name, values in times.items()}
 
 
-def sustained(functions: dict[str, Callable[[], object]], repeat: int, seconds: float = 0.03) -> dict[str, float]:
+def sustained(functions: Mapping[str, Callable[[], object]], repeat: int, seconds: float = 0.03) -> dict[str, float]:
     """Median seconds of a call when calls follow each other, of CPU time of this thread, measured in turns.
 
-    In every turn a function is called for a while before it is timed for as long: a processor needs some milliseconds of
-    one kind of work to come to its speed.
+    In every turn a function is called for a while before it is timed for as long: a processor needs some milliseconds
+    of one kind of work to come to its speed.
     """
     times: dict[str, list[float]] = {name: [] for name in functions}
     for _ in range(repeat):

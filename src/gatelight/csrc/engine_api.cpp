@@ -177,6 +177,7 @@ int64_t gl_engine_stat(const void* engine, int32_t which) {
              static_cast<int64_t>(h.coded.code.bytes() + sizeof(Encode) * h.coded.encode.size());
     case GL_ENGINE_SCRATCH_BYTES: return scratch_for(h, WIDE);
     case GL_ENGINE_CODE_BYTES: return h.coded.program.code ? static_cast<int64_t>(h.coded.code.bytes()) : 0;
+    case GL_ENGINE_CODE_GATES: return h.coded.code.gates;
     case GL_ENGINE_CODE_READS: return h.coded.code.reads;
     case GL_ENGINE_CODE_WRITES: return h.coded.code.writes;
     default: return -1;

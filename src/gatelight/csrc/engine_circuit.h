@@ -32,8 +32,9 @@ enum GlEngineStat {
   GL_ENGINE_PROGRAM_BYTES = 8,
   GL_ENGINE_SCRATCH_BYTES = 9,  // of one thread
   GL_ENGINE_CODE_BYTES = 10,    // of machine code, part of the program; 0 if there is none
-  GL_ENGINE_CODE_READS = 11,    // rows that it reads
-  GL_ENGINE_CODE_WRITES = 12,   // rows that it writes
+  GL_ENGINE_CODE_GATES = 11,    // gates that it computes, those of sums and comparisons included
+  GL_ENGINE_CODE_READS = 12,    // rows that it reads
+  GL_ENGINE_CODE_WRITES = 13,   // rows that it writes
 };
 
 // Checks the circuit and prepares it for a SIMD path (null: the current one of gl_simd), as machine code if `code` is not

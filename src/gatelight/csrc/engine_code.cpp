@@ -256,6 +256,7 @@ bool Code::make(const Netlist& net) {
   rows = writer.rows;
   first_output = writer.first_output;
   input_row = std::move(writer.input_row);
+  gates = static_cast<int64_t>(net.nodes.size());
   reads = writer.reads;
   writes = writer.writes;
   return true;

@@ -29,7 +29,7 @@ class Code {
 
   int32_t rows = 0, first_output = 0;
   std::vector<int32_t> input_row;
-  int64_t reads = 0, writes = 0;  // of rows
+  int64_t gates = 0, reads = 0, writes = 0;  // reads and writes of rows
 
  private:
   void* memory_ = nullptr;

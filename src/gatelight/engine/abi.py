@@ -14,7 +14,7 @@ from gatelight.circuit import Circuit
 
 UINT8, FLOAT32 = 0, 1
 OK, BAD_ARGUMENT, NO_MEMORY = 0, 1, 2
-STATS = 13
+STATS = 14
 
 
 class CircuitFields(ctypes.Structure):

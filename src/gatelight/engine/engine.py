@@ -40,7 +40,8 @@ class Stats:
         scratch_bytes: Working memory of a thread for a block of 512 samples.
         code_bytes: Size of the machine code made for the circuit, part of ``program_bytes``; 0 if there is none. The
             numbers of gates, runs, slots and reads above are those of the interpreter.
-        code_reads: Rows that the code reads.
+        code_gates: Gates that the code computes, those of sums and comparisons included.
+        code_reads: Rows that it reads.
         code_writes: Rows that it writes.
     """
 
@@ -56,6 +57,7 @@ class Stats:
     program_bytes: int
     scratch_bytes: int
     code_bytes: int
+    code_gates: int
     code_reads: int
     code_writes: int
 
