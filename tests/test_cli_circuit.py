@@ -146,6 +146,16 @@ def test_bench(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "M samples/s" in capsys.readouterr().out
 
 
+@needs_engine
+def test_bench_says_how_the_circuit_runs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    quick = ["bench", str(folder / "net.gl"), "--batch", "70", "--seconds", "0.01"]
+    assert main([*quick, "--interpret"]) == 0
+    assert ", interpreted, prepared in" in capsys.readouterr().out
+    assert main(quick) == 0
+    code = engine.Engine(Circuit.load(folder / "net.gl")).stats.code_bytes
+    assert (", machine code, " in capsys.readouterr().out) == (code > 0)
+
+
 def test_export_writes_files_and_never_overwrites(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

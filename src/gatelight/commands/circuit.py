@@ -33,6 +33,7 @@ _BENCH_EXAMPLES = """\
 examples:
   gatelight bench mnist.gl
   gatelight bench mnist.gl --threads 2 --seconds 10
+  gatelight bench mnist.gl --interpret                      as where no machine code can be made
 """
 _EXPORT_EXAMPLES = """\
 examples:
@@ -82,6 +83,7 @@ def add_parsers(commands: Any) -> None:
     bench.add_argument("circuit", type=Path, metavar="NET.gl")
     bench.add_argument("--batch", type=int, default=1 << 15, help="samples of a call (default: 32768)")
     bench.add_argument("--seconds", type=float, default=2.0, help="how long to measure (default: 2)")
+    bench.add_argument("--interpret", action="store_true", help="make no machine code for the circuit")
     bench.add_argument("--threads", type=int, default=1, metavar="N", help="CPU threads (default: 1)")
 
 
@@ -298,13 +300,15 @@ def run_bench(args: argparse.Namespace) -> int:
         raise ValueError("--batch, --seconds and --threads must be positive")
     circuit = _load(args.circuit)
     begun = time.perf_counter()
-    engine = Engine(circuit, threads=args.threads)
+    engine = Engine(circuit, threads=args.threads, code=not args.interpret)
     prepared = time.perf_counter() - begun
     x = np.random.default_rng(0).integers(0, 256, (args.batch, circuit.features), np.uint8)
     batch = _median_seconds(lambda: engine.predict(x), args.seconds)
     one = _median_seconds(lambda: engine.predict(x[:1]), args.seconds / 4)
     say(f"circuit      {circuit.gates:,} gates in {circuit.depth} levels, {len(circuit.outputs):,} bits summed")
-    say(f"prepared in  {1e3 * prepared:.1f} ms")
+    stats = engine.stats
+    how = f"machine code, {stats.code_bytes / 1e6:.2f} MB" if stats.code_bytes else "interpreted"
+    say(f"engine       {stats.simd}, {how}, prepared in {1e3 * prepared:.1f} ms")
     say(
         f"throughput   {args.batch / batch / 1e6:.2f} M samples/s, uint8 features to labels, {engine.threads} thread(s)"
     )
