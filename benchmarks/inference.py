@@ -105,7 +105,6 @@ def measure(circuit: Circuit, with_c: bool, repeat: int) -> dict[str, object]:
         "gates": circuit.gates,
         "depth": circuit.depth,
         "summed bits": len(circuit.outputs),
-        "engine rows": engine.stats.gates,
         "prepare ms": round(1e3 * prepared, 2),
         "program bytes a gate": round(engine.stats.program_bytes / max(circuit.gates, 1), 1),
     }

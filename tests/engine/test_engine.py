@@ -96,7 +96,7 @@ def test_gates_are_fused_with_sums_in_both_polarities(build: Build) -> None:
         encoder_threshold=np.full(50, 0.5),
     )
     engine = build(circuit)
-    assert engine.stats.fused_gates > 400
+    assert engine.stats.code_bytes or engine.stats.fused_gates > 400
     for batch in (1, 64, 512):
         assert_equal(engine, features(circuit, batch))
 
@@ -319,11 +319,26 @@ def test_where_the_system_refuses_code_it_is_interpreted() -> None:
 
 def test_stats_count_what_is_left() -> None:
     circuit = layered_circuit(70, (200, 200, 100), classes=10)
+    interpreted = Engine(circuit, code=False).stats
+    assert 0 < interpreted.gates + interpreted.fused_gates <= circuit.gates
+    assert interpreted.code_bytes == interpreted.code_gates == interpreted.code_reads == interpreted.code_writes == 0
+    for stats in (interpreted, Engine(circuit).stats):
+        assert stats.summed_bits >= 80
+        assert stats.encoder_words == 2
+        assert stats.program_bytes < 64 * circuit.gates + 10_000
+
+
+def test_stats_of_code() -> None:
+    circuit = layered_circuit(70, (200, 200, 100), classes=10)
     stats = Engine(circuit).stats
-    assert 0 < stats.gates + stats.fused_gates <= circuit.gates
-    assert stats.summed_bits >= 80
-    assert stats.encoder_words == 2
-    assert stats.program_bytes < 64 * circuit.gates + 10_000
+    if not stats.code_bytes:
+        pytest.skip("no machine code can be made here")
+    assert stats.gates == stats.runs == stats.gate_reads == 0
+    assert stats.code_gates > stats.summed_bits
+    assert stats.code_reads > 0
+    # At least the scores, ten bits or so each, and the label.
+    assert stats.code_writes >= 4
+    assert stats.program_bytes > 2 * stats.code_bytes > 0
 
 
 def test_copies_outlive_the_original() -> None:

@@ -41,7 +41,7 @@ static inline int planes_for(int32_t most) {
   return planes;
 }
 
-// Machine code that takes the rows of a wide block from inputs to scores and labels.
+// Machine code that takes the rows of a block from inputs to scores and labels.
 typedef void (*CodeFunction)(uint64_t* rows);
 
 // 64 input bits that are made together: bit i is x[first + i] > threshold[i], or x[feature[i]] where `gathered`.
@@ -78,7 +78,7 @@ struct Program {
   int64_t outputs;
   // In place of runs and sums, or null: code that leaves, from row `results` on, the bits of each class's count, lowest
   // first, and then those of the label.
-  CodeFunction code;
+  CodeFunction wide_code, narrow_code;
   int32_t results;
 };
 
@@ -105,7 +105,7 @@ int64_t engine_scratch(const Program& program, int samples);
 struct Engine {
   const char* name;
   int max_arity;  // of the gates it runs
-  bool runs_code;  // whether its wide rows are what machine code works on
+  bool runs_code;
   // Samples first .. first + count; count <= WIDE. False if one of them is NaN.
   bool (*block)(const Program& program, const Samples& samples, int64_t first, int count, char* scratch);
   // Words first .. first + count of every row; count <= WIDE / 64.

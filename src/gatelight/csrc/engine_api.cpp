@@ -32,47 +32,34 @@ namespace {
 
 constexpr int64_t HUGE_PAGE = int64_t(2) << 20;
 
-// A program that is machine code, and the memory it points to.
-struct Coded {
-  Program program{};
+// How a circuit is run: by a program to interpret, or by machine code.
+struct Handle {
+  const Engine* engine;
+  Netlist net;
+  Prepared scores, bits;
   Code code;
-  std::vector<Encode> encode;
-  std::vector<Sum> classes;
+  std::once_flag has_bits;
 };
 
-void prepare_code(const GlCircuit& circuit, const Netlist& net, Coded& out) {
+// Makes machine code and the program around it; false if that cannot be done here.
+bool prepare_code(const GlCircuit& circuit, Handle& h) {
   Sequence gates;
-  if (!sequence(circuit, net, gates) || !out.code.make(gates.net)) return;
-  plan_encoder(circuit, out.code.input_row, out.encode);
+  if (!h.engine->runs_code || !sequence(circuit, h.net, gates) || !h.code.make(gates.net)) return false;
+  Prepared& out = h.scores;
+  plan_encoder(circuit, h.code.input_row, out.encode);
   out.classes = std::move(gates.classes);
+  out.summed = static_cast<int64_t>(h.net.outputs.size());
   Program& p = out.program;
-  p.slots = out.code.rows;
+  p.slots = h.code.rows;
   p.features = circuit.features;
   p.encode = out.encode.data();
   p.encodes = static_cast<int64_t>(out.encode.size());
   p.classes = out.classes.data();
   p.class_count = static_cast<int32_t>(circuit.classes);
-  p.code = out.code.function();
-  p.results = out.code.first_output;
-}
-
-struct Handle {
-  const Engine* engine;
-  Netlist net;
-  Prepared scores, bits;
-  Coded coded;
-  std::once_flag has_bits;
-};
-
-// The program for blocks of `count` samples.
-const Program& program_for(const Handle& h, int64_t count) {
-  return count > NARROW && h.coded.program.code ? h.coded.program : h.scores.program;
-}
-
-// Scratch for a batch, whose last block may be narrow.
-int64_t scratch_for(const Handle& h, int64_t batch) {
-  const int64_t narrow = engine_scratch(h.scores.program, NARROW);
-  return batch <= NARROW ? narrow : std::max(narrow, engine_scratch(program_for(h, batch), WIDE));
+  p.wide_code = h.code.wide;
+  p.narrow_code = h.code.narrow;
+  p.results = h.code.first_output;
+  return true;
 }
 
 const Engine* engine_named(const char* name) {
@@ -144,8 +131,7 @@ void* gl_engine_new(const GlCircuit* circuit, const char* simd, int32_t code, in
   auto handle = std::make_unique<Handle>();
   handle->engine = engine;
   handle->net = lower(*circuit, engine->max_arity);
-  schedule(*circuit, handle->net, false, handle->scores);
-  if (code && engine->runs_code) prepare_code(*circuit, handle->net, handle->coded);
+  if (!code || !prepare_code(*circuit, *handle)) schedule(*circuit, handle->net, false, handle->scores);
   *status = GL_OK;
   return handle.release();
 } catch (const std::bad_alloc&) {
@@ -174,12 +160,12 @@ int64_t gl_engine_stat(const void* engine, int32_t which) {
     case GL_ENGINE_SUMMED_BITS: return p.summed;
     case GL_ENGINE_PROGRAM_BYTES:
       return bytes_of(p) + bytes_of(h.bits) + static_cast<int64_t>(sizeof(Node) * h.net.nodes.size()) +
-             static_cast<int64_t>(h.coded.code.bytes() + sizeof(Encode) * h.coded.encode.size());
-    case GL_ENGINE_SCRATCH_BYTES: return scratch_for(h, WIDE);
-    case GL_ENGINE_CODE_BYTES: return h.coded.program.code ? static_cast<int64_t>(h.coded.code.bytes()) : 0;
-    case GL_ENGINE_CODE_GATES: return h.coded.code.gates;
-    case GL_ENGINE_CODE_READS: return h.coded.code.reads;
-    case GL_ENGINE_CODE_WRITES: return h.coded.code.writes;
+             static_cast<int64_t>(h.code.bytes());
+    case GL_ENGINE_SCRATCH_BYTES: return engine_scratch(p.program, WIDE);
+    case GL_ENGINE_CODE_BYTES: return static_cast<int64_t>(h.code.wide_bytes);
+    case GL_ENGINE_CODE_GATES: return h.code.gates;
+    case GL_ENGINE_CODE_READS: return h.code.reads;
+    case GL_ENGINE_CODE_WRITES: return h.code.writes;
     default: return -1;
   }
 }
@@ -188,12 +174,13 @@ int32_t gl_engine_run(const void* engine, int32_t kind, const void* x, int64_t s
                       int32_t* scores, int64_t* labels) try {
   const Handle& h = *static_cast<const Handle*>(engine);
   if ((kind != ENGINE_UINT8 && kind != ENGINE_FLOAT32) || batch < 0 || threads < 1) return GL_BAD_ARGUMENT;
+  const Program& program = h.scores.program;
   const Samples samples{kind, static_cast<const char*>(x), stride, batch, scores, labels};
   const int64_t blocks = (batch + WIDE - 1) / WIDE;
-  return for_blocks(blocks, threads, scratch_for(h, batch), [&](int64_t b, char* memory) {
+  const int64_t scratch = engine_scratch(program, batch <= NARROW ? NARROW : WIDE);
+  return for_blocks(blocks, threads, scratch, [&](int64_t b, char* memory) {
     const int64_t first = b * WIDE;
-    const int count = static_cast<int>(std::min<int64_t>(WIDE, batch - first));
-    return h.engine->block(program_for(h, count), samples, first, count, memory);
+    return h.engine->block(program, samples, first, static_cast<int>(std::min<int64_t>(WIDE, batch - first)), memory);
   });
 } catch (const std::bad_alloc&) {
   return GL_NO_MEMORY;

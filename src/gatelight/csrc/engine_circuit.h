@@ -31,7 +31,7 @@ enum GlEngineStat {
   GL_ENGINE_SUMMED_BITS = 7,    // bits that are summed
   GL_ENGINE_PROGRAM_BYTES = 8,
   GL_ENGINE_SCRATCH_BYTES = 9,  // of one thread
-  GL_ENGINE_CODE_BYTES = 10,    // of machine code, part of the program; 0 if there is none
+  GL_ENGINE_CODE_BYTES = 10,    // of machine code for a block of 512 samples; 0 if the circuit is interpreted
   GL_ENGINE_CODE_GATES = 11,    // gates that it computes, those of sums and comparisons included
   GL_ENGINE_CODE_READS = 12,    // rows that it reads
   GL_ENGINE_CODE_WRITES = 13,   // rows that it writes

@@ -23,7 +23,8 @@ constexpr uint8_t NOT_LAST = 0x55;  // of three inputs
 // leaves its own (Belady's rule) and is written to a row, unless it has one.
 class Writer {
  public:
-  explicit Writer(const Netlist& net) : net_(net), register_of_(net.size(), NONE), row_of_(net.size(), NONE) {
+  Writer(const Netlist& net, bool wide)
+      : assembler(wide), net_(net), register_of_(net.size(), NONE), row_of_(net.size(), NONE) {
     std::fill(holds_, holds_ + Assembler::REGISTERS, NONE);
     find_uses();
     row_of_[0] = ZERO_SLOT;
@@ -243,16 +244,23 @@ Code::~Code() {
 
 bool Code::make(const Netlist& net) {
   if (net.size() + static_cast<int64_t>(net.outputs.size()) >= Assembler::MOST_ROWS) return false;
-  Writer writer(net);
+  Writer writer(net, true), other(net, false);
   writer.write();
-  const std::vector<uint8_t>& code = writer.assembler.bytes;
-  void* memory = mmap(nullptr, code.size(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  other.write();
+  const std::vector<uint8_t>&first = writer.assembler.bytes, &second = other.assembler.bytes;
+  const size_t between = (first.size() + 63) / 64 * 64, bytes = between + second.size();
+  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return false;
   memory_ = memory;
-  bytes_ = code.size();
-  std::memcpy(memory, code.data(), code.size());
+  bytes_ = bytes;
+  char* code = static_cast<char*>(memory);
+  std::memcpy(code, first.data(), first.size());
+  std::memcpy(code + between, second.data(), second.size());
   // Writable or executable, never both.
-  if (mprotect(memory, bytes_, PROT_READ | PROT_EXEC)) return false;
+  if (mprotect(memory, bytes, PROT_READ | PROT_EXEC)) return false;
+  wide = reinterpret_cast<CodeFunction>(code);
+  narrow = reinterpret_cast<CodeFunction>(code + between);
+  wide_bytes = first.size();
   rows = writer.rows;
   first_output = writer.first_output;
   input_row = std::move(writer.input_row);

@@ -1,4 +1,4 @@
-// Machine code for the gates of a circuit: what the wide blocks of the AVX-512 path run where the system allows it.
+// Machine code for the gates of a circuit: what the AVX-512 path runs where the system allows it.
 //
 // One instruction for a gate, most of whose inputs are in registers: no index is read, and only what is read again much
 // later is written to a row.
@@ -20,13 +20,14 @@ class Code {
   Code(const Code&) = delete;
   Code& operator=(const Code&) = delete;
 
-  // Makes code for the gates in their order; false if it cannot be made here. It reads input i in row input_row[i] and
-  // writes output i to row first_output + i.
+  // Makes code for the gates in their order, for wide rows and for narrow ones; false if it cannot be made here. It reads
+  // input i in row input_row[i] and writes output i to row first_output + i.
   bool make(const Netlist& net);
 
-  CodeFunction function() const { return reinterpret_cast<CodeFunction>(memory_); }
   size_t bytes() const { return bytes_; }
 
+  CodeFunction wide = nullptr, narrow = nullptr;
+  size_t wide_bytes = 0;
   int32_t rows = 0, first_output = 0;
   std::vector<int32_t> input_row;
   int64_t gates = 0, reads = 0, writes = 0;  // reads and writes of rows

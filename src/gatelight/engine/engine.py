@@ -24,22 +24,21 @@ from gatelight.engine import abi
 
 @dataclass(frozen=True)
 class Stats:
-    """What a prepared circuit is made of.
+    """What a prepared circuit is made of, either a program to interpret or machine code; the other's numbers are 0.
 
     Attributes:
         simd: The SIMD path.
         gates: Gates that write a row of bits, after constants, wires and unread gates are gone and gates are merged.
         fused_gates: Gates whose result goes straight into the sums.
         runs: Loops over gates of one function.
-        slots: Rows that exist at a time.
+        slots: Rows that exist at a time, of code too.
         gate_reads: Rows that gates read.
         sum_reads: Rows that the sums and the gates fused with them read.
         encoder_words: Words of 64 input bits that are made for a sample.
         summed_bits: Bits that are summed, padding included.
         program_bytes: Size of the prepared circuit.
         scratch_bytes: Working memory of a thread for a block of 512 samples.
-        code_bytes: Size of the machine code made for the circuit, part of ``program_bytes``; 0 if there is none. The
-            numbers of gates, runs, slots and reads above are those of the interpreter.
+        code_bytes: Size of the machine code for a block of 512 samples, part of ``program_bytes``.
         code_gates: Gates that the code computes, those of sums and comparisons included.
         code_reads: Rows that it reads.
         code_writes: Rows that it writes.
@@ -74,8 +73,8 @@ class Engine:
         circuit: The circuit; it may be simplified before, which makes it faster.
         simd: ``avx512``, ``avx2`` or ``base``; None takes the best, or the one that ``GATELIGHT_SIMD`` names.
         threads: How many threads share a batch.
-        code: Whether blocks of more than 64 samples may run machine code that is made for the circuit in memory. It is
-            made for ``avx512`` on Unix where the system allows it; elsewhere they are interpreted, as with False.
+        code: Whether to run machine code that is made for the circuit in memory, where that is possible: for ``avx512``
+            on Unix, if the system allows it. Else the circuit is interpreted.
 
     An engine may be used by several threads at once.
     """
