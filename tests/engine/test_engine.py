@@ -291,6 +291,83 @@ def test_a_chain_as_deep_as_it_is_long(build: Build) -> None:
     assert_equal(build(circuit), features(circuit, 70))
 
 
+def test_gates_that_wait_for_long_ladders_and_outputs_that_repeat(build: Build) -> None:
+    # Whoever looks far for the gate to come next, and does so for every output, takes hours for this.
+    rng = np.random.default_rng(0)
+    inputs, ladders, length, waiting, repeats = 300, 8, 600, 64, 20_000
+    first = np.stack([rng.integers(100 * k, 100 * k + 100, waiting) for k in range(3)], 1)
+    rows = [list(row) for row in first]
+    ends = []
+    for ladder in range(ladders):
+        start = inputs + len(rows)
+        rows += [[3 * ladder + i, 100 + 3 * ladder, 200 + 3 * ladder] for i in range(3)]
+        rows += [[start + i - 1, start + i - 2, start + i - 3] for i in range(3, length)]
+        ends.append(inputs + len(rows) - 1)
+    rows += [[inputs + gate, end, -1] for gate in range(waiting) for end in ends]
+    gates = len(rows)
+    pairs = waiting * ladders
+    outputs = np.concatenate(
+        [inputs + np.arange(waiting), np.zeros(repeats, int), inputs + gates - 1 - np.arange(pairs)]
+    )
+    circuit = made(
+        inputs=inputs,
+        fanin=rows,
+        arity=[3] * (gates - pairs) + [2] * pairs,
+        table=[0x96] * waiting + [0xE8] * (gates - pairs - waiting) + [6] * pairs,
+        outputs=outputs,
+        group_start=[0, waiting + repeats, len(outputs)],
+        bias=[0, 9_000],
+        temperature=1.0,
+        features=inputs,
+        encoder_feature=np.arange(inputs),
+        encoder_threshold=np.full(inputs, 0.5),
+    )
+    assert_equal(build(circuit), features(circuit, 70))
+
+
+@pytest.mark.parametrize("too_many", ["gates", "classes"])
+def test_what_would_be_too_much_code_is_interpreted(too_many: str) -> None:
+    if too_many == "gates":
+        circuit = layered_circuit(64, (1000, 400_000), classes=2)
+    else:
+        circuit = changed(random_circuit(8, 8, outputs=0, classes=1), group_start=[0] * 200_001, bias=[0] * 200_000)
+    engine = Engine(circuit)
+    assert engine.stats.code_bytes == 0
+    x = features(circuit, 66)
+    np.testing.assert_array_equal(engine.predict(x), circuit.predict(x))
+
+
+RUN_BITS_AFTER_A_LACK_OF_MEMORY = """
+import resource, sys
+import numpy as np
+from gatelight.circuit.evaluate import simulate
+from gatelight.circuit.random import random_circuit
+from gatelight.engine import Engine
+circuit = random_circuit(100, 200_000, outputs=50_000, arities=(3,), seed=0)
+words = np.random.default_rng(0).integers(0, 2**64, (100, 1), dtype=np.uint64)
+expected = simulate(circuit, words)[circuit.outputs]
+failed = 0
+for more in range(1 << 20, 24 << 20, 1 << 20):
+    engine = Engine(circuit)
+    pages = int(open("/proc/self/statm").read().split()[0])
+    resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + more, resource.RLIM_INFINITY))
+    try:
+        engine.run_bits(words)
+    except MemoryError:
+        failed += 1
+    resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    assert np.array_equal(engine.run_bits(words), expected)
+assert failed, "memory was never short"
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits memory as Linux does")
+def test_run_bits_starts_afresh_after_a_lack_of_memory() -> None:
+    command = [sys.executable, "-c", RUN_BITS_AFTER_A_LACK_OF_MEMORY]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+
+
 MEMORY_DENY_WRITE_EXECUTE = """
 import ctypes, sys
 import numpy as np

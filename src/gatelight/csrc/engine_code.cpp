@@ -7,7 +7,7 @@
 
 #include "engine_x86.h"
 
-#if defined(GL_HAVE_X86) && (defined(__unix__) || defined(__APPLE__))
+#if defined(GL_HAVE_X86) && (defined(__unix__) || defined(__APPLE__)) && !defined(__CYGWIN__)
 #define GL_CAN_MAKE_CODE 1
 #include <sys/mman.h>
 #endif
@@ -244,20 +244,28 @@ Code::~Code() {
 
 bool Code::make(const Netlist& net) {
   if (net.size() + static_cast<int64_t>(net.outputs.size()) >= Assembler::MOST_ROWS) return false;
-  Writer writer(net, true), other(net, false);
+  std::vector<uint8_t> second;
+  {
+    Writer writer(net, false);
+    writer.write();
+    second = std::move(writer.assembler.bytes);
+  }
+  Writer writer(net, true);
   writer.write();
-  other.write();
-  const std::vector<uint8_t>&first = writer.assembler.bytes, &second = other.assembler.bytes;
+  const std::vector<uint8_t>& first = writer.assembler.bytes;
   const size_t between = (first.size() + 63) / 64 * 64, bytes = between + second.size();
   void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return false;
-  memory_ = memory;
-  bytes_ = bytes;
   char* code = static_cast<char*>(memory);
   std::memcpy(code, first.data(), first.size());
   std::memcpy(code + between, second.data(), second.size());
   // Writable or executable, never both.
-  if (mprotect(memory, bytes, PROT_READ | PROT_EXEC)) return false;
+  if (mprotect(memory, bytes, PROT_READ | PROT_EXEC)) {
+    munmap(memory, bytes);
+    return false;
+  }
+  memory_ = memory;
+  bytes_ = bytes;
   wide = reinterpret_cast<CodeFunction>(code);
   narrow = reinterpret_cast<CodeFunction>(code + between);
   wide_bytes = first.size();

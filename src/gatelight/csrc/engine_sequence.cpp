@@ -16,6 +16,7 @@ constexpr int64_t MOST_SCORE = int64_t(1) << 30;
 // Readers of so many gates that were made or read last are looked at for what comes next.
 constexpr size_t RECENT = 64;
 constexpr int32_t MOST_READERS = 8;
+constexpr int32_t MOST_COST = 100;
 // Reads since which a row has probably left the first cache, of 512 rows.
 constexpr int64_t COLD = 600;
 
@@ -35,18 +36,14 @@ struct Lists {
     each([&](int32_t node, int32_t item) { items[end[node]++] = item; });
   }
   int32_t count(int32_t i) const { return end[i] - begin[i]; }
-  template <class Condition>
-  void drop(int32_t i, Condition condition) {
-    const auto rest = std::remove_if(items.begin() + begin[i], items.begin() + end[i], condition);
-    end[i] = static_cast<int32_t>(rest - items.begin());
-  }
+  void drop(int32_t i, int32_t at) { items[at] = items[--end[i]]; }
 };
 
 class Sequencer {
  public:
   Sequencer(const Netlist& net, Netlist& out)
       : net_(net), out_(out), build_(out, 3), made_(net.size(), NOT_YET), read_(net.size(), -COLD),
-        readers_(net.size(), [&](auto pair) {
+        counted_(net.size(), 0), readers_(net.size(), [&](auto pair) {
           for (int32_t i = net.first(); i < net.size(); i++)
             for (int k = 0; k < gate(i).arity; k++) pair(gate(i).in[k], i);
         }),
@@ -69,6 +66,7 @@ class Sequencer {
       class_of_.insert(class_of_.end(), end - begin, static_cast<int32_t>(c));
     }
     for (Literal output : net_.outputs) {
+      if (made_[output >> 1] != NOT_YET) continue;
       compute(static_cast<int32_t>(output >> 1));
       for (int32_t near; (near = cheapest_near()) != 0;) compute(near);
     }
@@ -177,15 +175,22 @@ class Sequencer {
     recent_.push_back(id);
   }
 
-  // A gate that reads one of those in the window and that costs least, or 0 if there is none.
+  // A gate that reads one of those in the window and that costs least, or 0 if there is none. Few readers of each are
+  // looked at, those that are made are dropped on the way, and no cost is counted to the end: the time for a gate must
+  // not depend on the circuit.
   int32_t cheapest_near() {
-    int32_t best = 0, least = 1000;
+    int32_t best = 0, least = MOST_COST;
     for (size_t i = recent_.size(); i-- > 0;) {
       const int32_t id = recent_[i];
-      readers_.drop(id, [&](int32_t reader) { return made_[reader] != NOT_YET; });
-      for (int32_t r = 0; r < std::min(readers_.count(id), MOST_READERS); r++) {
-        const int32_t reader = readers_.items[readers_.begin[id] + r], c = cost(reader, least);
+      for (int32_t at = readers_.begin[id]; at < readers_.end[id] && at - readers_.begin[id] < MOST_READERS;) {
+        const int32_t reader = readers_.items[at];
+        if (made_[reader] != NOT_YET) {
+          readers_.drop(id, at);
+          continue;
+        }
+        const int32_t c = cost(reader, least);
         if (c < least) best = reader, least = c;
+        at++;
       }
     }
     return best;
@@ -194,7 +199,7 @@ class Sequencer {
   // What it costs to make a gate and what it needs: gates, reads of rows that are far away, less rows it sets free.
   int32_t cost(int32_t id, int32_t limit) {
     int32_t total = 0;
-    seen_.clear();
+    costs_++;
     stack_.push_back(id);
     while (!stack_.empty()) {
       const int32_t top = stack_.back();
@@ -203,8 +208,8 @@ class Sequencer {
         total += (clock_ - read_[top] < COLD ? 0 : 4) - (reads_left_[top] == 1 ? 3 : 0);
         continue;
       }
-      if (std::find(seen_.begin(), seen_.end(), top) != seen_.end()) continue;
-      seen_.push_back(top);
+      if (counted_[top] == costs_) continue;
+      counted_[top] = costs_;
       total += 2;
       if (total >= limit) {
         stack_.clear();
@@ -221,22 +226,28 @@ class Sequencer {
   Builder build_;
   std::vector<Literal> made_;         // what stands for each node
   std::vector<int64_t> read_;         // when it was made or read last
+  std::vector<int64_t> counted_;      // the last cost() that counted it
   Lists readers_, outputs_;
   std::vector<int32_t> reads_left_;   // by gates that are not made yet
   std::vector<int32_t> class_of_;     // each output's
   std::vector<Bits> sums_;            // each class's
-  std::vector<int32_t> stack_, seen_, recent_;
-  int64_t clock_ = 0;
+  std::vector<int32_t> stack_, recent_;
+  int64_t clock_ = 0, costs_ = 0;
 };
 
 }  // namespace
 
-bool sequence(const GlCircuit& circuit, const Netlist& net, Sequence& out) {
+bool sequence(const GlCircuit& circuit, const Netlist& net, int64_t most_gates, Sequence& out) {
   const int64_t bias = *std::min_element(circuit.bias, circuit.bias + circuit.classes);
+  // Two gates for a summed bit; for each class two to compare and choose for each bit of a score, one for each of the label.
+  const int64_t label = planes_for(static_cast<int32_t>(circuit.classes - 1));
+  int64_t gates = static_cast<int64_t>(net.nodes.size() + 2 * net.outputs.size()) + circuit.classes * label;
   std::vector<uint32_t> start;
   for (int64_t c = 0; c < circuit.classes; c++) {
     const int64_t above = circuit.bias[c] - bias, most = above + circuit.group_start[c + 1] - circuit.group_start[c];
     if (most > MOST_SCORE) return false;
+    gates += 2 * planes_for(static_cast<int32_t>(most));
+    if (gates > most_gates) return false;
     start.push_back(static_cast<uint32_t>(above));
     out.classes.push_back({0, static_cast<int32_t>(most), static_cast<int32_t>(bias)});
   }

@@ -17,7 +17,8 @@ struct Sequence {
   std::vector<Sum> classes;
 };
 
-// False if the scores of two classes may lie too far apart to be compared bit by bit.
-bool sequence(const GlCircuit& circuit, const Netlist& net, Sequence& out);
+// False if there would be more than `most_gates`, or if the scores of two classes may lie too far apart to be compared bit
+// by bit.
+bool sequence(const GlCircuit& circuit, const Netlist& net, int64_t most_gates, Sequence& out);
 
 }  // namespace gatelight
