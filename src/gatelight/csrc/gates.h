@@ -10,8 +10,44 @@
 namespace gatelight {
 namespace GL_PATH {
 
-// Gates ahead whose rows are fetched: enough to hide the L3 cache where a layer outgrows L2.
+// Gates ahead whose rows are fetched into the first cache: enough to hide the L3 cache where a layer outgrows L2.
 constexpr int AHEAD = 16;
+// Rows of a layer that outgrows L3 too are fetched into L2 before. Many more lines may be on their way there at a time
+// than to the first cache, and random rows come from memory in half the time.
+constexpr int FAR_AHEAD = 64;
+constexpr int64_t WIDE = 1 << 15;  // rows
+
+// Where a run of gates reads: indices of `known` gates (the run's and those that follow) into the rows of x.
+struct Wires {
+  const int32_t* fanin;
+  int64_t known;
+  bool wide;
+
+  Wires(const int32_t* fanin, int64_t known, int64_t rows) : fanin(fanin), known(known), wide(rows > WIDE) {}
+
+  // How many of the first `gates` gates have one to fetch for.
+  int64_t fetching(int64_t gates) const {
+    const int64_t most = known - (wide ? FAR_AHEAD : AHEAD);
+    return gates < most ? gates : most;
+  }
+
+  template <int N, int W>
+  GL_INLINE void fetch(int64_t j, const float* x, const float* gx) const {
+    if (W == 1) return;
+    fetch_one<N, W, 3>(fanin + (j + AHEAD) * N, x, gx);
+    if (wide) fetch_one<N, W, 2>(fanin + (j + FAR_AHEAD) * N, x, gx);
+  }
+
+ private:
+  template <int N, int W, int LOCALITY>
+  static GL_INLINE void fetch_one(const int32_t* in, const float* x, const float* gx) {
+    for (int i = 0; i < N; i++) {
+      const int64_t at = (int64_t)in[i] * W;
+      __builtin_prefetch(x + at, 0, LOCALITY);
+      if (gx) __builtin_prefetch(gx + at, 0, LOCALITY);
+    }
+  }
+};
 
 template <int W>
 GL_INLINE Row<W> quad_value(const float* c, const Row<W>& p, const Row<W>& q) {
@@ -86,18 +122,18 @@ GL_INLINE void gate_bwd(const float* c, const Row<W>* x, const Row<W>& o, Row<W>
 
 // Rows of x are W floats apart, rows of out out_stride.
 template <int N, int W>
-inline void run_fwd(const float* x, const int32_t* fanin, const float* c, int64_t gates, float* out,
+inline void run_fwd(const float* x, const Wires& wires, const float* c, int64_t gates, float* out,
                     int64_t out_stride) {
+  const Wires own = wires;  // a copy of its own: as far as the compiler can tell, a stored row might lie on top of it
   auto step = [&](int64_t j) __attribute__((always_inline)) {
     Row<W> in[N];
-    for (int i = 0; i < N; i++) in[i] = Row<W>::hold(x + (int64_t)fanin[j * N + i] * W);
+    for (int i = 0; i < N; i++) in[i] = Row<W>::hold(x + (int64_t)own.fanin[j * N + i] * W);
     gate_value<N, W>(c + (j << N), in, nullptr).store(out + j * out_stride);
   };
   const bool far = W > 1 && out_stride != W;  // the caller's matrix, which is in no cache yet
   int64_t j = 0;
-  for (; j + AHEAD < gates; j++) {
-    if (W > 1)
-      for (int i = 0; i < N; i++) __builtin_prefetch(x + (int64_t)fanin[(j + AHEAD) * N + i] * W);
+  for (const int64_t end = own.fetching(gates); j < end; j++) {
+    own.fetch<N, W>(j, x, nullptr);
     if (far) __builtin_prefetch(out + (j + AHEAD) * out_stride, 1);
     step(j);
   }
@@ -114,12 +150,13 @@ struct Gradient {
 
 // x: rows of the inputs; gradients gx of the same rows are added to. sums: [gates, 2^N], padded to a multiple of 16.
 template <int N, int W, bool NEED_X>
-inline void run_bwd(const float* x, float* gx, const int32_t* fanin, const float* c, int64_t gates,
+inline void run_bwd(const float* x, float* gx, const Wires& given, const float* c, int64_t gates,
                     const Gradient& from, float* sums, bool accumulate) {
   constexpr int ENTRIES = 1 << N;
   // Sums are reduced sixteen rows at a time: eight gates of arity 1, four of arity 2, ..., one of arity 4 and up.
   constexpr int TOGETHER = W == 1 || N >= 4 ? 1 : 16 >> N;
-  // Copies of its own: as far as the compiler can tell, a row that is stored might lie on top of `from`.
+  // Copies of its own: as far as the compiler can tell, a row that is stored might lie on top of the originals.
+  const Wires wires = given;
   float* o = from.o;
   const int64_t stride = from.stride, o_ahead = AHEAD * stride;
   const bool clear = from.clear;
@@ -127,7 +164,7 @@ inline void run_bwd(const float* x, float* gx, const int32_t* fanin, const float
     Row<W> in[N], g[N];
     int64_t at[N];
     for (int i = 0; i < N; i++) {
-      at[i] = (int64_t)fanin[j * N + i] * W;
+      at[i] = (int64_t)wires.fanin[j * N + i] * W;
       in[i] = Row<W>::hold(x + at[i]);
     }
     gate_bwd<N, W, NEED_X>(c + (j << N), in, Row<W>::hold(o), s, g);
@@ -145,17 +182,11 @@ inline void run_bwd(const float* x, float* gx, const int32_t* fanin, const float
   };
   Row<W> s[TOGETHER * ENTRIES];
   int64_t j = 0;
-  for (; j + AHEAD + TOGETHER <= gates; j += TOGETHER) {
+  for (const int64_t end = wires.fetching(gates); j + TOGETHER <= end; j += TOGETHER) {
 #pragma GCC unroll 8
     for (int u = 0; u < TOGETHER; u++) {
-      if (W > 1) {
-        for (int i = 0; i < N; i++) {
-          const int64_t ahead = (int64_t)fanin[(j + u + AHEAD) * N + i] * W;
-          __builtin_prefetch(x + ahead);
-          if (NEED_X) __builtin_prefetch(gx + ahead);
-        }
-        __builtin_prefetch(o + o_ahead);
-      }
+      wires.fetch<N, W>(j + u, x, NEED_X ? gx : nullptr);
+      if (W > 1) __builtin_prefetch(o + o_ahead);
       step(j + u, s + u * ENTRIES);
     }
     add(j, s);
@@ -171,28 +202,28 @@ inline void run_bwd(const float* x, float* gx, const int32_t* fanin, const float
 }
 
 template <int W>
-inline void gates_fwd(int arity, const float* x, const int32_t* fanin, const float* c, int64_t gates, float* out,
+inline void gates_fwd(int arity, const float* x, const Wires& wires, const float* c, int64_t gates, float* out,
                       int64_t out_stride) {
   switch (arity) {
-    case 1: return run_fwd<1, W>(x, fanin, c, gates, out, out_stride);
-    case 2: return run_fwd<2, W>(x, fanin, c, gates, out, out_stride);
-    case 3: return run_fwd<3, W>(x, fanin, c, gates, out, out_stride);
-    case 4: return run_fwd<4, W>(x, fanin, c, gates, out, out_stride);
-    case 5: return run_fwd<5, W>(x, fanin, c, gates, out, out_stride);
-    default: return run_fwd<6, W>(x, fanin, c, gates, out, out_stride);
+    case 1: return run_fwd<1, W>(x, wires, c, gates, out, out_stride);
+    case 2: return run_fwd<2, W>(x, wires, c, gates, out, out_stride);
+    case 3: return run_fwd<3, W>(x, wires, c, gates, out, out_stride);
+    case 4: return run_fwd<4, W>(x, wires, c, gates, out, out_stride);
+    case 5: return run_fwd<5, W>(x, wires, c, gates, out, out_stride);
+    default: return run_fwd<6, W>(x, wires, c, gates, out, out_stride);
   }
 }
 
 template <int W, bool NEED_X>
-inline void gates_bwd(int arity, const float* x, float* gx, const int32_t* fanin, const float* c, int64_t gates,
+inline void gates_bwd(int arity, const float* x, float* gx, const Wires& wires, const float* c, int64_t gates,
                       const Gradient& from, float* sums, bool accumulate) {
   switch (arity) {
-    case 1: return run_bwd<1, W, NEED_X>(x, gx, fanin, c, gates, from, sums, accumulate);
-    case 2: return run_bwd<2, W, NEED_X>(x, gx, fanin, c, gates, from, sums, accumulate);
-    case 3: return run_bwd<3, W, NEED_X>(x, gx, fanin, c, gates, from, sums, accumulate);
-    case 4: return run_bwd<4, W, NEED_X>(x, gx, fanin, c, gates, from, sums, accumulate);
-    case 5: return run_bwd<5, W, NEED_X>(x, gx, fanin, c, gates, from, sums, accumulate);
-    default: return run_bwd<6, W, NEED_X>(x, gx, fanin, c, gates, from, sums, accumulate);
+    case 1: return run_bwd<1, W, NEED_X>(x, gx, wires, c, gates, from, sums, accumulate);
+    case 2: return run_bwd<2, W, NEED_X>(x, gx, wires, c, gates, from, sums, accumulate);
+    case 3: return run_bwd<3, W, NEED_X>(x, gx, wires, c, gates, from, sums, accumulate);
+    case 4: return run_bwd<4, W, NEED_X>(x, gx, wires, c, gates, from, sums, accumulate);
+    case 5: return run_bwd<5, W, NEED_X>(x, gx, wires, c, gates, from, sums, accumulate);
+    default: return run_bwd<6, W, NEED_X>(x, gx, wires, c, gates, from, sums, accumulate);
   }
 }
 

@@ -8,17 +8,21 @@
 namespace gatelight {
 namespace GL_PATH {
 
+GL_INLINE Wires wires(const Layer& layer, int64_t first) {
+  return Wires(layer.fanin + first * layer.arity, layer.gates - first, layer.in);
+}
+
 template <int W>
 inline void layer_fwd(const Layer& layer, const float* x, float* out, int64_t out_stride) {
   if (layer.quads) {
-    gates_fwd<W>(layer.arity, x, layer.fanin, layer.quads, layer.gates, out, out_stride);
+    gates_fwd<W>(layer.arity, x, wires(layer, 0), layer.quads, layer.gates, out, out_stride);
     return;
   }
   alignas(64) float quads[BLOCK << MAX_ARITY];
   for (int64_t j = 0; j < layer.gates; j += BLOCK) {
     const int64_t n = layer.gates - j < BLOCK ? layer.gates - j : BLOCK;
     make_quads(layer, j, n, quads);
-    gates_fwd<W>(layer.arity, x, layer.fanin + j * layer.arity, quads, n, out + j * out_stride, out_stride);
+    gates_fwd<W>(layer.arity, x, wires(layer, j), quads, n, out + j * out_stride, out_stride);
   }
 }
 
@@ -26,7 +30,7 @@ template <int W, bool NEED_X>
 inline void layer_bwd(const Layer& layer, const float* x, float* gx, const Gradient& from, float* group,
                       bool accumulate) {
   if (layer.quads) {
-    gates_bwd<W, NEED_X>(layer.arity, x, gx, layer.fanin, layer.quads, layer.gates, from, layer.sums(group),
+    gates_bwd<W, NEED_X>(layer.arity, x, gx, wires(layer, 0), layer.quads, layer.gates, from, layer.sums(group),
                          accumulate);
     return;
   }
@@ -34,7 +38,7 @@ inline void layer_bwd(const Layer& layer, const float* x, float* gx, const Gradi
   for (int64_t j = 0; j < layer.gates; j += BLOCK) {
     const int64_t n = layer.gates - j < BLOCK ? layer.gates - j : BLOCK;
     make_quads(layer, j, n, quads);
-    gates_bwd<W, NEED_X>(layer.arity, x, gx, layer.fanin + j * layer.arity, quads, n,
+    gates_bwd<W, NEED_X>(layer.arity, x, gx, wires(layer, j), quads, n,
                          Gradient{from.o + j * from.stride, from.stride, from.clear}, block_sums, false);
     make_grads(layer, j, n, block_sums, nullptr, 0, 0);
   }
