@@ -12,10 +12,13 @@ namespace GL_PATH {
 
 // Gates ahead whose rows are fetched into the first cache: enough to hide the L3 cache where a layer outgrows L2.
 constexpr int AHEAD = 16;
-// Rows of a layer that outgrows L3 too are fetched into L2 before. Many more lines may be on their way there at a time
-// than to the first cache, and random rows come from memory in half the time.
+// Rows of a layer that outgrows L3 too, and those of the caller's matrices, which are in no cache yet, are fetched into
+// L2 before. Many more lines may be on their way there than to the first cache: they come in half the time.
 constexpr int FAR_AHEAD = 64;
 constexpr int64_t WIDE = 1 << 15;  // rows
+// Gates of five and six inputs take so long to compute that nothing is gained.
+template <int N, int W>
+constexpr bool FETCHES_FAR = W > 1 && N <= 4;
 
 // Where a run of gates reads: indices of `known` gates (the run's and those that follow) into the rows of x.
 struct Wires {
@@ -31,21 +34,13 @@ struct Wires {
     return gates < most ? gates : most;
   }
 
+  // Fetches those of `rows` that gates after j read.
   template <int N, int W>
-  GL_INLINE void fetch(int64_t j, const float* x, const float* gx) const {
+  GL_INLINE void fetch(int64_t j, const float* rows) const {
     if (W == 1) return;
-    fetch_one<N, W, 3>(fanin + (j + AHEAD) * N, x, gx);
-    if (wide) fetch_one<N, W, 2>(fanin + (j + FAR_AHEAD) * N, x, gx);
-  }
-
- private:
-  template <int N, int W, int LOCALITY>
-  static GL_INLINE void fetch_one(const int32_t* in, const float* x, const float* gx) {
-    for (int i = 0; i < N; i++) {
-      const int64_t at = (int64_t)in[i] * W;
-      __builtin_prefetch(x + at, 0, LOCALITY);
-      if (gx) __builtin_prefetch(gx + at, 0, LOCALITY);
-    }
+    for (int i = 0; i < N; i++) __builtin_prefetch(rows + (int64_t)fanin[(j + AHEAD) * N + i] * W);
+    if (FETCHES_FAR<N, W> && wide)
+      for (int i = 0; i < N; i++) __builtin_prefetch(rows + (int64_t)fanin[(j + FAR_AHEAD) * N + i] * W, 0, 2);
   }
 };
 
@@ -56,12 +51,21 @@ GL_INLINE Row<W> quad_value(const float* c, const Row<W>& p, const Row<W>& q) {
   return madd(p, slope, constant);
 }
 
+// The same with its coefficients loaded at once, which is faster for gates of two inputs and slower for larger ones.
+template <int W>
+GL_INLINE Row<W> single_quad_value(const float* c, const Row<W>& p, const Row<W>& q) {
+  const Quad<W> k(c);
+  const Row<W> constant = madd(k.template all<1>(), q, k.template all<0>());
+  const Row<W> slope = madd(k.template all<3>(), q, k.template all<2>());
+  return madd(p, slope, constant);
+}
+
 // value[0] = the gate's output for inputs x; the differences high - low of each fold are left in `diff` (a node's
 // children at 2i + 1 and 2i + 2) where backward wants them.
 template <int N, int W>
 GL_INLINE Row<W> gate_value(const float* c, const Row<W>* x, Row<W>* diff) {
   if constexpr (N == 1) return madd(x[0], Row<W>::all(c[1]), Row<W>::all(c[0]));
-  else if constexpr (N == 2) return quad_value(c, x[0], x[1]);
+  else if constexpr (N == 2) return single_quad_value(c, x[0], x[1]);
   else {
     constexpr int QUADS = 1 << (N - 2);
     Row<W> v[QUADS];
@@ -130,11 +134,14 @@ inline void run_fwd(const float* x, const Wires& wires, const float* c, int64_t 
     for (int i = 0; i < N; i++) in[i] = Row<W>::hold(x + (int64_t)own.fanin[j * N + i] * W);
     gate_value<N, W>(c + (j << N), in, nullptr).store(out + j * out_stride);
   };
-  const bool far = W > 1 && out_stride != W;  // the caller's matrix, which is in no cache yet
+  const bool far = FETCHES_FAR<N, W> && out_stride != W;  // the caller's matrix
   int64_t j = 0;
   for (const int64_t end = own.fetching(gates); j < end; j++) {
-    own.fetch<N, W>(j, x, nullptr);
-    if (far) __builtin_prefetch(out + (j + AHEAD) * out_stride, 1);
+    own.fetch<N, W>(j, x);
+    if (far) {
+      fetch_far<W>(out + (j + FAR_AHEAD) * out_stride);
+      __builtin_prefetch(out + (j + AHEAD) * out_stride, 1);
+    }
     step(j);
   }
   for (; j < gates; j++) step(j);
@@ -158,7 +165,8 @@ inline void run_bwd(const float* x, float* gx, const Wires& given, const float* 
   // Copies of its own: as far as the compiler can tell, a row that is stored might lie on top of the originals.
   const Wires wires = given;
   float* o = from.o;
-  const int64_t stride = from.stride, o_ahead = AHEAD * stride;
+  const int64_t stride = from.stride, o_ahead = AHEAD * stride, o_far_ahead = FAR_AHEAD * stride;
+  const bool far = FETCHES_FAR<N, W> && stride != W;  // the caller's matrix
   const bool clear = from.clear;
   auto step = [&](int64_t j, Row<W>* s) __attribute__((always_inline)) {
     Row<W> in[N], g[N];
@@ -185,8 +193,10 @@ inline void run_bwd(const float* x, float* gx, const Wires& given, const float* 
   for (const int64_t end = wires.fetching(gates); j + TOGETHER <= end; j += TOGETHER) {
 #pragma GCC unroll 8
     for (int u = 0; u < TOGETHER; u++) {
-      wires.fetch<N, W>(j + u, x, NEED_X ? gx : nullptr);
+      wires.fetch<N, W>(j + u, x);
+      if (NEED_X) wires.fetch<N, W>(j + u, gx);
       if (W > 1) __builtin_prefetch(o + o_ahead);
+      if (far) fetch_far<W>(o + o_far_ahead);
       step(j + u, s + u * ENTRIES);
     }
     add(j, s);

@@ -99,6 +99,15 @@ GL_INLINE void transpose_rounds(vf* v) {
 }
 GL_INLINE void transpose(vf* v) { transpose_rounds<1>(v); }
 
+// Fetches a row of a caller's matrix into L2. Such rows are in no cache yet, too far apart for the processor to fetch them
+// by itself, and may begin anywhere in a line. Many more lines may be on their way to L2 than to the first cache.
+template <int W>
+GL_INLINE void fetch_far(const float* row) {
+  if (W == 1) return;
+  __builtin_prefetch(row, 0, 2);
+  __builtin_prefetch(row + W - 1, 0, 2);
+}
+
 // The samples of a tile: 16, or one for batches of one sample.
 template <int W>
 struct Row {
@@ -133,6 +142,47 @@ struct Row<1> {
   static GL_INLINE Row hold(const float* p) { return Row{{*p}}; }
   static GL_INLINE Row all(float s) { return Row{{s}}; }
   GL_INLINE void store(float* p) const { *p = v[0]; }
+};
+
+// Four floats again and again. As asm, because GCC 12 makes many instructions of a shuffle that widens.
+GL_INLINE vf repeat4(const float* p) {
+#if defined(__AVX512F__)
+  vf v;
+  __asm__("vbroadcastf32x4 %1, %0" : "=v"(v) : "m"(*reinterpret_cast<const float(*)[4]>(p)));
+  return v;
+#elif defined(__AVX__)
+  vf v;
+  __asm__("vbroadcastf128 %1, %0" : "=x"(v) : "m"(*reinterpret_cast<const float(*)[4]>(p)));
+  return v;
+#else
+  return held(load(p));
+#endif
+}
+template <int K, int... I>
+GL_INLINE vf spread(vf v, Indices<I...>) {
+  return __builtin_shufflevector(v, v, ((I & ~3) + K)...);
+}
+
+// The coefficients of a quad, loaded once and spread by shuffles: broadcasts from memory would be as many loads.
+template <int W>
+struct Quad {
+  vf v;
+  explicit GL_INLINE Quad(const float* c) : v(repeat4(c)) {}
+  template <int K>
+  GL_INLINE Row<W> all() const {
+    Row<W> r;
+    for (int i = 0; i < Row<W>::PARTS; i++) r.v[i] = spread<K>(v, Lanes());
+    return r;
+  }
+};
+template <>
+struct Quad<1> {
+  const float* c;
+  explicit GL_INLINE Quad(const float* c) : c(c) {}
+  template <int K>
+  GL_INLINE Row<1> all() const {
+    return Row<1>::all(c[K]);
+  }
 };
 
 template <int... I>
