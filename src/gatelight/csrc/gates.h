@@ -34,13 +34,31 @@ struct Wires {
     return gates < most ? gates : most;
   }
 
+  // Where gate j reads, in floats from the first row. Two indices come with one load: loads are what is scarce.
+  template <int N, int W>
+  GL_INLINE void inputs(int64_t j, int64_t* at) const {
+    int i = 0;
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    for (; i + 1 < N; i += 2) {
+      uint64_t two;
+      __builtin_memcpy(&two, fanin + j * N + i, 8);
+      at[i] = (int64_t)(two & 0xffffffff) * W;
+      at[i + 1] = (int64_t)(two >> 32) * W;
+    }
+#endif
+    for (; i < N; i++) at[i] = (int64_t)fanin[j * N + i] * W;
+  }
+
   // Fetches those of `rows` that gates after j read.
   template <int N, int W>
   GL_INLINE void fetch(int64_t j, const float* rows) const {
     if (W == 1) return;
-    for (int i = 0; i < N; i++) __builtin_prefetch(rows + (int64_t)fanin[(j + AHEAD) * N + i] * W);
-    if (FETCHES_FAR<N, W> && wide)
-      for (int i = 0; i < N; i++) __builtin_prefetch(rows + (int64_t)fanin[(j + FAR_AHEAD) * N + i] * W, 0, 2);
+    int64_t at[N];
+    inputs<N, W>(j + AHEAD, at);
+    for (int i = 0; i < N; i++) __builtin_prefetch(rows + at[i]);
+    if (!FETCHES_FAR<N, W> || !wide) return;
+    inputs<N, W>(j + FAR_AHEAD, at);
+    for (int i = 0; i < N; i++) __builtin_prefetch(rows + at[i], 0, 2);
   }
 };
 
@@ -131,7 +149,9 @@ inline void run_fwd(const float* x, const Wires& wires, const float* c, int64_t 
   const Wires own = wires;  // a copy of its own: as far as the compiler can tell, a stored row might lie on top of it
   auto step = [&](int64_t j) __attribute__((always_inline)) {
     Row<W> in[N];
-    for (int i = 0; i < N; i++) in[i] = Row<W>::hold(x + (int64_t)own.fanin[j * N + i] * W);
+    int64_t at[N];
+    own.inputs<N, W>(j, at);
+    for (int i = 0; i < N; i++) in[i] = Row<W>::hold(x + at[i]);
     gate_value<N, W>(c + (j << N), in, nullptr).store(out + j * out_stride);
   };
   const bool far = FETCHES_FAR<N, W> && out_stride != W;  // the caller's matrix
@@ -167,14 +187,13 @@ inline void run_bwd(const float* x, float* gx, const Wires& given, const float* 
   float* o = from.o;
   const int64_t stride = from.stride, o_ahead = AHEAD * stride, o_far_ahead = FAR_AHEAD * stride;
   const bool far = FETCHES_FAR<N, W> && stride != W;  // the caller's matrix
+  const bool near = W > 1 && (stride != W || wires.wide);  // other rows the processor fetches by itself
   const bool clear = from.clear;
   auto step = [&](int64_t j, Row<W>* s) __attribute__((always_inline)) {
     Row<W> in[N], g[N];
     int64_t at[N];
-    for (int i = 0; i < N; i++) {
-      at[i] = (int64_t)wires.fanin[j * N + i] * W;
-      in[i] = Row<W>::hold(x + at[i]);
-    }
+    wires.inputs<N, W>(j, at);
+    for (int i = 0; i < N; i++) in[i] = Row<W>::hold(x + at[i]);
     gate_bwd<N, W, NEED_X>(c + (j << N), in, Row<W>::hold(o), s, g);
     // One input after the other: a gate may read the same row twice.
     if (NEED_X)
@@ -195,7 +214,7 @@ inline void run_bwd(const float* x, float* gx, const Wires& given, const float* 
     for (int u = 0; u < TOGETHER; u++) {
       wires.fetch<N, W>(j + u, x);
       if (NEED_X) wires.fetch<N, W>(j + u, gx);
-      if (W > 1) __builtin_prefetch(o + o_ahead);
+      if (near) __builtin_prefetch(o + o_ahead);
       if (far) fetch_far<W>(o + o_far_ahead);
       step(j + u, s + u * ENTRIES);
     }
