@@ -69,7 +69,7 @@ GL_INLINE Row<W> quad_value(const float* c, const Row<W>& p, const Row<W>& q) {
   return madd(p, slope, constant);
 }
 
-// The same with its coefficients loaded at once, which is faster for gates of two inputs and slower for larger ones.
+// The same with its coefficients loaded at once: faster where a gate is this quad alone and its coefficients serve once.
 template <int W>
 GL_INLINE Row<W> single_quad_value(const float* c, const Row<W>& p, const Row<W>& q) {
   const Quad<W> k(c);
@@ -83,7 +83,7 @@ GL_INLINE Row<W> single_quad_value(const float* c, const Row<W>& p, const Row<W>
 template <int N, int W>
 GL_INLINE Row<W> gate_value(const float* c, const Row<W>* x, Row<W>* diff) {
   if constexpr (N == 1) return madd(x[0], Row<W>::all(c[1]), Row<W>::all(c[0]));
-  else if constexpr (N == 2) return single_quad_value(c, x[0], x[1]);
+  else if constexpr (N == 2) return quad_value(c, x[0], x[1]);
   else {
     constexpr int QUADS = 1 << (N - 2);
     Row<W> v[QUADS];
@@ -152,7 +152,11 @@ inline void run_fwd(const float* x, const Wires& wires, const float* c, int64_t 
     int64_t at[N];
     own.inputs<N, W>(j, at);
     for (int i = 0; i < N; i++) in[i] = Row<W>::hold(x + at[i]);
-    gate_value<N, W>(c + (j << N), in, nullptr).store(out + j * out_stride);
+    const float* coefficients = c + (j << N);
+    Row<W> value;
+    if constexpr (N == 2) value = single_quad_value(coefficients, in[0], in[1]);
+    else value = gate_value<N, W>(coefficients, in, nullptr);
+    value.store(out + j * out_stride);
   };
   const bool far = FETCHES_FAR<N, W> && out_stride != W;  // the caller's matrix
   int64_t j = 0;

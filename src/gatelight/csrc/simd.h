@@ -146,17 +146,16 @@ struct Row<1> {
 
 // Four floats again and again. As asm, because GCC 12 makes many instructions of a shuffle that widens.
 GL_INLINE vf repeat4(const float* p) {
-#if defined(__AVX512F__)
   vf v;
+#if GL_LANES == 16 && defined(__AVX512F__)
   __asm__("vbroadcastf32x4 %1, %0" : "=v"(v) : "m"(*reinterpret_cast<const float(*)[4]>(p)));
-  return v;
-#elif defined(__AVX__)
-  vf v;
+#elif GL_LANES == 8 && defined(__AVX__)
   __asm__("vbroadcastf128 %1, %0" : "=x"(v) : "m"(*reinterpret_cast<const float(*)[4]>(p)));
-  return v;
 #else
-  return held(load(p));
+  for (int i = 0; i < LANES; i++) v[i] = p[i % 4];
+  v = held(v);
 #endif
+  return v;
 }
 template <int K, int... I>
 GL_INLINE vf spread(vf v, Indices<I...>) {

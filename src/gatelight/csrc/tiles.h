@@ -49,6 +49,7 @@ inline void pack(const GlMatrix& from, int64_t first, int samples, int64_t rows,
     const int64_t row_step = from.sample_major ? 1 : from.stride;
     const float* src = from.data + first * (from.sample_major ? from.stride : 1);
     const float* end = src + (rows - 1) * row_step + samples;
+    for (int64_t i = 0; i < rows && i < ROWS_AHEAD; i++) fetch_far<W>(src + i * row_step);
     for (int64_t i = 0; i < rows; i++) {
       const float* row = src + i * row_step;
       if (i + ROWS_AHEAD < rows) fetch_far<W>(row + ROWS_AHEAD * row_step);
