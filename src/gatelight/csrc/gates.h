@@ -26,8 +26,6 @@ struct Wires {
   int64_t known;
   bool wide;
 
-  Wires(const int32_t* fanin, int64_t known, int64_t rows) : fanin(fanin), known(known), wide(rows > WIDE) {}
-
   // How many of the first `gates` gates have one to fetch for.
   int64_t fetching(int64_t gates) const {
     const int64_t most = known - (wide ? FAR_AHEAD : AHEAD);

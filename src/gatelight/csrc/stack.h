@@ -8,29 +8,30 @@
 namespace gatelight {
 namespace GL_PATH {
 
-GL_INLINE Wires wires(const Layer& layer, int64_t first) {
-  return Wires(layer.fanin + first * layer.arity, layer.gates - first, layer.in);
+// `cold`: the layer's input has been out of use for so long that it is in no cache.
+GL_INLINE Wires wires(const Layer& layer, int64_t first, bool cold) {
+  return {layer.fanin + first * layer.arity, layer.gates - first, cold || layer.in > WIDE};
 }
 
 template <int W>
 inline void layer_fwd(const Layer& layer, const float* x, float* out, int64_t out_stride) {
   if (layer.quads) {
-    gates_fwd<W>(layer.arity, x, wires(layer, 0), layer.quads, layer.gates, out, out_stride);
+    gates_fwd<W>(layer.arity, x, wires(layer, 0, false), layer.quads, layer.gates, out, out_stride);
     return;
   }
   alignas(64) float quads[BLOCK << MAX_ARITY];
   for (int64_t j = 0; j < layer.gates; j += BLOCK) {
     const int64_t n = layer.gates - j < BLOCK ? layer.gates - j : BLOCK;
     make_quads(layer, j, n, quads);
-    gates_fwd<W>(layer.arity, x, wires(layer, j), quads, n, out + j * out_stride, out_stride);
+    gates_fwd<W>(layer.arity, x, wires(layer, j, false), quads, n, out + j * out_stride, out_stride);
   }
 }
 
 template <int W, bool NEED_X>
-inline void layer_bwd(const Layer& layer, const float* x, float* gx, const Gradient& from, float* group,
+inline void layer_bwd(const Layer& layer, const float* x, bool cold, float* gx, const Gradient& from, float* group,
                       bool accumulate) {
   if (layer.quads) {
-    gates_bwd<W, NEED_X>(layer.arity, x, gx, wires(layer, 0), layer.quads, layer.gates, from, layer.sums(group),
+    gates_bwd<W, NEED_X>(layer.arity, x, gx, wires(layer, 0, cold), layer.quads, layer.gates, from, layer.sums(group),
                          accumulate);
     return;
   }
@@ -38,7 +39,7 @@ inline void layer_bwd(const Layer& layer, const float* x, float* gx, const Gradi
   for (int64_t j = 0; j < layer.gates; j += BLOCK) {
     const int64_t n = layer.gates - j < BLOCK ? layer.gates - j : BLOCK;
     make_quads(layer, j, n, quads);
-    gates_bwd<W, NEED_X>(layer.arity, x, gx, wires(layer, j), quads, n,
+    gates_bwd<W, NEED_X>(layer.arity, x, gx, wires(layer, j, cold), quads, n,
                          Gradient{from.o + j * from.stride, from.stride, from.clear}, block_sums, false);
     make_grads(layer, j, n, block_sums, nullptr, 0, 0);
   }
@@ -109,9 +110,10 @@ inline void backward_tile(const Pass& pass, const Span& span, int64_t tile, floa
         x = values + set;
       }
     }
+    const bool cold = x != inputs[recompute ? l - span.begin : 0] && x != values + set;
     float* gx = scratch + set * (l % 2);
-    if (l > 0 || pass.grad_x.data) layer_bwd<W, true>(layer, x, gx, from, group, accumulate);
-    else layer_bwd<W, false>(layer, x, nullptr, from, group, accumulate);
+    if (l > 0 || pass.grad_x.data) layer_bwd<W, true>(layer, x, cold, gx, from, group, accumulate);
+    else layer_bwd<W, false>(layer, x, cold, nullptr, from, group, accumulate);
     from = {gx, W, true};
   }
   const int64_t rows = pass.layers[span.begin].in;
