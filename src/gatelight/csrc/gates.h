@@ -67,7 +67,7 @@ GL_INLINE Row<W> quad_value(const float* c, const Row<W>& p, const Row<W>& q) {
   return madd(p, slope, constant);
 }
 
-// The same with its coefficients loaded at once: faster where a gate is this quad alone and its coefficients serve once.
+// The same with its coefficients loaded at once: faster where a gate is this quad alone and they serve once.
 template <int W>
 GL_INLINE Row<W> single_quad_value(const float* c, const Row<W>& p, const Row<W>& q) {
   const Quad<W> k(c);
@@ -140,10 +140,21 @@ GL_INLINE void gate_bwd(const float* c, const Row<W>* x, const Row<W>& o, Row<W>
   }
 }
 
-// Rows of x are W floats apart, rows of out out_stride.
-template <int N, int W>
-inline void run_fwd(const float* x, const Wires& wires, const float* c, int64_t gates, float* out,
-                    int64_t out_stride) {
+// Where a run of gates writes: rows `stride` floats apart for the next layer, and, unless null, the same W floats apart
+// past the caches for backward. Both may be one.
+struct Outputs {
+  float* rows;
+  int64_t stride;
+  float* kept;
+
+  Outputs from(int64_t j, int width) const { return {rows + j * stride, stride, kept ? kept + j * width : nullptr}; }
+};
+
+// Rows of x are W floats apart.
+template <int N, int W, bool KEEP>
+inline void run_fwd(const float* x, const Wires& wires, const float* c, int64_t gates, const Outputs& to) {
+  float *const out = to.rows, *const kept = to.kept;
+  const int64_t out_stride = to.stride;
   const Wires own = wires;  // a copy of its own: as far as the compiler can tell, a stored row might lie on top of it
   auto step = [&](int64_t j) __attribute__((always_inline)) {
     Row<W> in[N];
@@ -154,7 +165,8 @@ inline void run_fwd(const float* x, const Wires& wires, const float* c, int64_t 
     Row<W> value;
     if constexpr (N == 2) value = single_quad_value(coefficients, in[0], in[1]);
     else value = gate_value<N, W>(coefficients, in, nullptr);
-    value.store(out + j * out_stride);
+    if (!KEEP || kept != out) value.store(out + j * out_stride);
+    if (KEEP) value.stream(kept + j * W);
   };
   const bool far = FETCHES_FAR<N, W> && out_stride != W;  // the caller's matrix
   int64_t j = 0;
@@ -232,17 +244,21 @@ inline void run_bwd(const float* x, float* gx, const Wires& given, const float* 
   }
 }
 
-template <int W>
-inline void gates_fwd(int arity, const float* x, const Wires& wires, const float* c, int64_t gates, float* out,
-                      int64_t out_stride) {
+template <int W, bool KEEP>
+inline void gates_fwd(int arity, const float* x, const Wires& wires, const float* c, int64_t gates, const Outputs& to) {
   switch (arity) {
-    case 1: return run_fwd<1, W>(x, wires, c, gates, out, out_stride);
-    case 2: return run_fwd<2, W>(x, wires, c, gates, out, out_stride);
-    case 3: return run_fwd<3, W>(x, wires, c, gates, out, out_stride);
-    case 4: return run_fwd<4, W>(x, wires, c, gates, out, out_stride);
-    case 5: return run_fwd<5, W>(x, wires, c, gates, out, out_stride);
-    default: return run_fwd<6, W>(x, wires, c, gates, out, out_stride);
+    case 1: return run_fwd<1, W, KEEP>(x, wires, c, gates, to);
+    case 2: return run_fwd<2, W, KEEP>(x, wires, c, gates, to);
+    case 3: return run_fwd<3, W, KEEP>(x, wires, c, gates, to);
+    case 4: return run_fwd<4, W, KEEP>(x, wires, c, gates, to);
+    case 5: return run_fwd<5, W, KEEP>(x, wires, c, gates, to);
+    default: return run_fwd<6, W, KEEP>(x, wires, c, gates, to);
   }
+}
+template <int W>
+inline void gates_fwd(int arity, const float* x, const Wires& wires, const float* c, int64_t gates, const Outputs& to) {
+  if (W > 1 && to.kept) gates_fwd<W, W != 1>(arity, x, wires, c, gates, to);
+  else gates_fwd<W, false>(arity, x, wires, c, gates, to);
 }
 
 template <int W, bool NEED_X>

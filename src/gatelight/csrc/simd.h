@@ -33,6 +33,24 @@ GL_INLINE vf held(vf v) {
   return v;
 }
 
+// A store past the caches, and what has to follow such stores before another thread reads what they wrote.
+GL_INLINE void stream(float* p, vf v) {
+#if GL_LANES == 16 && defined(__AVX512F__)
+  __asm__("vmovntps %1, %0" : "=m"(*reinterpret_cast<vf*>(p)) : "v"(v));
+#elif GL_LANES == 8 && defined(__AVX__)
+  __asm__("vmovntps %1, %0" : "=m"(*reinterpret_cast<vf*>(p)) : "x"(v));
+#elif GL_LANES == 4 && defined(__SSE2__)
+  __asm__("movntps %1, %0" : "=m"(*reinterpret_cast<vf*>(p)) : "x"(v));
+#else
+  store(p, v);
+#endif
+}
+GL_INLINE void finish_streams() {
+#if defined(__SSE2__)
+  __asm__ volatile("sfence" ::: "memory");
+#endif
+}
+
 template <int... I>
 struct Indices {};
 template <int N, int... I>
@@ -99,8 +117,8 @@ GL_INLINE void transpose_rounds(vf* v) {
 }
 GL_INLINE void transpose(vf* v) { transpose_rounds<1>(v); }
 
-// Fetches a row of a caller's matrix into L2. Such rows are in no cache yet, too far apart for the processor to fetch them
-// by itself, and may begin anywhere in a line. Many more lines may be on their way to L2 than to the first cache.
+// Fetches a row of a caller's matrix into L2. Such rows are in no cache yet, too far apart for the processor to fetch
+// them by itself, and may begin anywhere in a line. Many more lines may be on their way to L2 than to the first cache.
 template <int W>
 GL_INLINE void fetch_far(const float* row) {
   if (W == 1) return;
@@ -132,6 +150,10 @@ struct Row {
   GL_INLINE void store(float* p) const {
     for (int i = 0; i < PARTS; i++) GL_PATH::store(p + i * LANES, v[i]);
   }
+  // Past the caches; p must be aligned to a line.
+  GL_INLINE void stream(float* p) const {
+    for (int i = 0; i < PARTS; i++) GL_PATH::stream(p + i * LANES, v[i]);
+  }
 };
 
 template <>
@@ -142,6 +164,7 @@ struct Row<1> {
   static GL_INLINE Row hold(const float* p) { return Row{{*p}}; }
   static GL_INLINE Row all(float s) { return Row{{s}}; }
   GL_INLINE void store(float* p) const { *p = v[0]; }
+  GL_INLINE void stream(float* p) const { *p = v[0]; }
 };
 
 // Four floats again and again. As asm, because GCC 12 makes many instructions of a shuffle that widens.
