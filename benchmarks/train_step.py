@@ -6,7 +6,7 @@
 
 Times are CPU time of one thread, medians of interleaved repetitions; ``--threads`` adds wall time at many threads.
 Nothing is reported unless the kernels' values and gradients equal the reference first. Rivals compute the same network
-with its gates in the order in which they were drawn; ours have them ordered by their first input, as our models do.
+with its gates in the order in which they were drawn; ours have hidden ones ordered by what they read, as our models do.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gatelight.nn.wiring import wire
+from gatelight.nn.wiring import chain, wire
 
 
 def generator(seed: int = 0) -> torch.Generator:
@@ -41,6 +41,21 @@ def test_the_papers_sizes() -> None:
     counts = torch.bincount(fanin.flatten(), minlength=400)
     assert counts.max() - counts.min() <= 1
     assert len(wire("unique", 9216, 2000, 2, generator())) == 2000
+
+
+@given(st.integers(1, 30), st.integers(1, 60), st.integers(1, 6), st.integers(0, 5))
+@settings(deadline=None, max_examples=100)
+def test_a_chain_lists_every_gate_once(features: int, gates: int, arity: int, seed: int) -> None:
+    fanin = torch.randint(0, features, (gates, arity), generator=generator(seed))
+    assert chain(fanin).sort().values.tolist() == list(range(gates))
+
+
+def test_a_chain_shares_inputs() -> None:
+    # Every input is read twice, so that gates form a few long cycles.
+    fanin = wire("random", 1000, 1000, 2, generator())
+    fanin = fanin[chain(fanin)]
+    shared = (fanin[1:, :, None] == fanin[:-1, None, :]).any(2).any(1)
+    assert int((~shared).sum()) < 20
 
 
 def test_seed_decides() -> None:

@@ -10,13 +10,69 @@
 namespace gatelight {
 namespace GL_PATH {
 
-// Gates ahead whose rows are fetched: enough to hide the L3 cache where a layer outgrows L2.
+// Gates ahead whose rows are fetched into the first cache: enough to hide the L3 cache where a layer outgrows L2.
 constexpr int AHEAD = 16;
+// Rows of a layer that outgrows L3 too, and those of the caller's matrices, which are in no cache yet, are fetched into
+// L2 before. Many more lines may be on their way there than to the first cache: they come in half the time.
+constexpr int FAR_AHEAD = 64;
+constexpr int64_t WIDE = 1 << 15;  // rows
+// Gates of five and six inputs take so long to compute that nothing is gained.
+template <int N, int W>
+constexpr bool FETCHES_FAR = W > 1 && N <= 4;
+
+// Where a run of gates reads: indices of `known` gates (the run's and those that follow) into the rows of x.
+struct Wires {
+  const int32_t* fanin;
+  int64_t known;
+  bool wide;
+
+  // How many of the first `gates` gates have one to fetch for.
+  int64_t fetching(int64_t gates) const {
+    const int64_t most = known - (wide ? FAR_AHEAD : AHEAD);
+    return gates < most ? gates : most;
+  }
+
+  // Where gate j reads, in floats from the first row. Two indices come with one load: loads are what is scarce.
+  template <int N, int W>
+  GL_INLINE void inputs(int64_t j, int64_t* at) const {
+    int i = 0;
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    for (; i + 1 < N; i += 2) {
+      uint64_t two;
+      __builtin_memcpy(&two, fanin + j * N + i, 8);
+      at[i] = (int64_t)(two & 0xffffffff) * W;
+      at[i + 1] = (int64_t)(two >> 32) * W;
+    }
+#endif
+    for (; i < N; i++) at[i] = (int64_t)fanin[j * N + i] * W;
+  }
+
+  // Fetches those of `rows` that gates after j read.
+  template <int N, int W>
+  GL_INLINE void fetch(int64_t j, const float* rows) const {
+    if (W == 1) return;
+    int64_t at[N];
+    inputs<N, W>(j + AHEAD, at);
+    for (int i = 0; i < N; i++) __builtin_prefetch(rows + at[i]);
+    if (!FETCHES_FAR<N, W> || !wide) return;
+    inputs<N, W>(j + FAR_AHEAD, at);
+    for (int i = 0; i < N; i++) __builtin_prefetch(rows + at[i], 0, 2);
+  }
+};
 
 template <int W>
 GL_INLINE Row<W> quad_value(const float* c, const Row<W>& p, const Row<W>& q) {
   typedef Row<W> R;
   const R constant = madd(R::all(c[1]), q, R::all(c[0])), slope = madd(R::all(c[3]), q, R::all(c[2]));
+  return madd(p, slope, constant);
+}
+
+// The same with its coefficients loaded at once: faster where a gate is this quad alone and they serve once.
+template <int W>
+GL_INLINE Row<W> single_quad_value(const float* c, const Row<W>& p, const Row<W>& q) {
+  const Quad<W> k(c);
+  const Row<W> constant = madd(k.template all<1>(), q, k.template all<0>());
+  const Row<W> slope = madd(k.template all<3>(), q, k.template all<2>());
   return madd(p, slope, constant);
 }
 
@@ -84,21 +140,42 @@ GL_INLINE void gate_bwd(const float* c, const Row<W>* x, const Row<W>& o, Row<W>
   }
 }
 
-// Rows of x are W floats apart, rows of out out_stride.
-template <int N, int W>
-inline void run_fwd(const float* x, const int32_t* fanin, const float* c, int64_t gates, float* out,
-                    int64_t out_stride) {
+// Where a run of gates writes: rows `stride` floats apart for the next layer, and, unless null, the same W floats apart
+// past the caches for backward. Both may be one.
+struct Outputs {
+  float* rows;
+  int64_t stride;
+  float* kept;
+
+  Outputs from(int64_t j, int width) const { return {rows + j * stride, stride, kept ? kept + j * width : nullptr}; }
+};
+
+// Rows of x are W floats apart.
+template <int N, int W, bool KEEP>
+inline void run_fwd(const float* x, const Wires& wires, const float* c, int64_t gates, const Outputs& to) {
+  float *const out = to.rows, *const kept = to.kept;
+  const int64_t out_stride = to.stride;
+  const Wires own = wires;  // a copy of its own: as far as the compiler can tell, a stored row might lie on top of it
   auto step = [&](int64_t j) __attribute__((always_inline)) {
     Row<W> in[N];
-    for (int i = 0; i < N; i++) in[i] = Row<W>::hold(x + (int64_t)fanin[j * N + i] * W);
-    gate_value<N, W>(c + (j << N), in, nullptr).store(out + j * out_stride);
+    int64_t at[N];
+    own.inputs<N, W>(j, at);
+    for (int i = 0; i < N; i++) in[i] = Row<W>::hold(x + at[i]);
+    const float* coefficients = c + (j << N);
+    Row<W> value;
+    if constexpr (N == 2) value = single_quad_value(coefficients, in[0], in[1]);
+    else value = gate_value<N, W>(coefficients, in, nullptr);
+    if (!KEEP || kept != out) value.store(out + j * out_stride);
+    if (KEEP) value.stream(kept + j * W);
   };
-  const bool far = W > 1 && out_stride != W;  // the caller's matrix, which is in no cache yet
+  const bool far = FETCHES_FAR<N, W> && out_stride != W;  // the caller's matrix
   int64_t j = 0;
-  for (; j + AHEAD < gates; j++) {
-    if (W > 1)
-      for (int i = 0; i < N; i++) __builtin_prefetch(x + (int64_t)fanin[(j + AHEAD) * N + i] * W);
-    if (far) __builtin_prefetch(out + (j + AHEAD) * out_stride, 1);
+  for (const int64_t end = own.fetching(gates); j < end; j++) {
+    own.fetch<N, W>(j, x);
+    if (far) {
+      fetch_far<W>(out + (j + FAR_AHEAD) * out_stride);
+      __builtin_prefetch(out + (j + AHEAD) * out_stride, 1);
+    }
     step(j);
   }
   for (; j < gates; j++) step(j);
@@ -114,22 +191,23 @@ struct Gradient {
 
 // x: rows of the inputs; gradients gx of the same rows are added to. sums: [gates, 2^N], padded to a multiple of 16.
 template <int N, int W, bool NEED_X>
-inline void run_bwd(const float* x, float* gx, const int32_t* fanin, const float* c, int64_t gates,
+inline void run_bwd(const float* x, float* gx, const Wires& given, const float* c, int64_t gates,
                     const Gradient& from, float* sums, bool accumulate) {
   constexpr int ENTRIES = 1 << N;
   // Sums are reduced sixteen rows at a time: eight gates of arity 1, four of arity 2, ..., one of arity 4 and up.
   constexpr int TOGETHER = W == 1 || N >= 4 ? 1 : 16 >> N;
-  // Copies of its own: as far as the compiler can tell, a row that is stored might lie on top of `from`.
+  // Copies of its own: as far as the compiler can tell, a row that is stored might lie on top of the originals.
+  const Wires wires = given;
   float* o = from.o;
-  const int64_t stride = from.stride, o_ahead = AHEAD * stride;
+  const int64_t stride = from.stride, o_ahead = AHEAD * stride, o_far_ahead = FAR_AHEAD * stride;
+  const bool far = FETCHES_FAR<N, W> && stride != W;  // the caller's matrix
+  const bool near = W > 1 && (stride != W || wires.wide);  // other rows the processor fetches by itself
   const bool clear = from.clear;
   auto step = [&](int64_t j, Row<W>* s) __attribute__((always_inline)) {
     Row<W> in[N], g[N];
     int64_t at[N];
-    for (int i = 0; i < N; i++) {
-      at[i] = (int64_t)fanin[j * N + i] * W;
-      in[i] = Row<W>::hold(x + at[i]);
-    }
+    wires.inputs<N, W>(j, at);
+    for (int i = 0; i < N; i++) in[i] = Row<W>::hold(x + at[i]);
     gate_bwd<N, W, NEED_X>(c + (j << N), in, Row<W>::hold(o), s, g);
     // One input after the other: a gate may read the same row twice.
     if (NEED_X)
@@ -145,17 +223,13 @@ inline void run_bwd(const float* x, float* gx, const int32_t* fanin, const float
   };
   Row<W> s[TOGETHER * ENTRIES];
   int64_t j = 0;
-  for (; j + AHEAD + TOGETHER <= gates; j += TOGETHER) {
+  for (const int64_t end = wires.fetching(gates); j + TOGETHER <= end; j += TOGETHER) {
 #pragma GCC unroll 8
     for (int u = 0; u < TOGETHER; u++) {
-      if (W > 1) {
-        for (int i = 0; i < N; i++) {
-          const int64_t ahead = (int64_t)fanin[(j + u + AHEAD) * N + i] * W;
-          __builtin_prefetch(x + ahead);
-          if (NEED_X) __builtin_prefetch(gx + ahead);
-        }
-        __builtin_prefetch(o + o_ahead);
-      }
+      wires.fetch<N, W>(j + u, x);
+      if (NEED_X) wires.fetch<N, W>(j + u, gx);
+      if (near) __builtin_prefetch(o + o_ahead);
+      if (far) fetch_far<W>(o + o_far_ahead);
       step(j + u, s + u * ENTRIES);
     }
     add(j, s);
@@ -170,29 +244,33 @@ inline void run_bwd(const float* x, float* gx, const int32_t* fanin, const float
   }
 }
 
-template <int W>
-inline void gates_fwd(int arity, const float* x, const int32_t* fanin, const float* c, int64_t gates, float* out,
-                      int64_t out_stride) {
+template <int W, bool KEEP>
+inline void gates_fwd(int arity, const float* x, const Wires& wires, const float* c, int64_t gates, const Outputs& to) {
   switch (arity) {
-    case 1: return run_fwd<1, W>(x, fanin, c, gates, out, out_stride);
-    case 2: return run_fwd<2, W>(x, fanin, c, gates, out, out_stride);
-    case 3: return run_fwd<3, W>(x, fanin, c, gates, out, out_stride);
-    case 4: return run_fwd<4, W>(x, fanin, c, gates, out, out_stride);
-    case 5: return run_fwd<5, W>(x, fanin, c, gates, out, out_stride);
-    default: return run_fwd<6, W>(x, fanin, c, gates, out, out_stride);
+    case 1: return run_fwd<1, W, KEEP>(x, wires, c, gates, to);
+    case 2: return run_fwd<2, W, KEEP>(x, wires, c, gates, to);
+    case 3: return run_fwd<3, W, KEEP>(x, wires, c, gates, to);
+    case 4: return run_fwd<4, W, KEEP>(x, wires, c, gates, to);
+    case 5: return run_fwd<5, W, KEEP>(x, wires, c, gates, to);
+    default: return run_fwd<6, W, KEEP>(x, wires, c, gates, to);
   }
+}
+template <int W>
+inline void gates_fwd(int arity, const float* x, const Wires& wires, const float* c, int64_t gates, const Outputs& to) {
+  if (W > 1 && to.kept) gates_fwd<W, W != 1>(arity, x, wires, c, gates, to);
+  else gates_fwd<W, false>(arity, x, wires, c, gates, to);
 }
 
 template <int W, bool NEED_X>
-inline void gates_bwd(int arity, const float* x, float* gx, const int32_t* fanin, const float* c, int64_t gates,
+inline void gates_bwd(int arity, const float* x, float* gx, const Wires& wires, const float* c, int64_t gates,
                       const Gradient& from, float* sums, bool accumulate) {
   switch (arity) {
-    case 1: return run_bwd<1, W, NEED_X>(x, gx, fanin, c, gates, from, sums, accumulate);
-    case 2: return run_bwd<2, W, NEED_X>(x, gx, fanin, c, gates, from, sums, accumulate);
-    case 3: return run_bwd<3, W, NEED_X>(x, gx, fanin, c, gates, from, sums, accumulate);
-    case 4: return run_bwd<4, W, NEED_X>(x, gx, fanin, c, gates, from, sums, accumulate);
-    case 5: return run_bwd<5, W, NEED_X>(x, gx, fanin, c, gates, from, sums, accumulate);
-    default: return run_bwd<6, W, NEED_X>(x, gx, fanin, c, gates, from, sums, accumulate);
+    case 1: return run_bwd<1, W, NEED_X>(x, gx, wires, c, gates, from, sums, accumulate);
+    case 2: return run_bwd<2, W, NEED_X>(x, gx, wires, c, gates, from, sums, accumulate);
+    case 3: return run_bwd<3, W, NEED_X>(x, gx, wires, c, gates, from, sums, accumulate);
+    case 4: return run_bwd<4, W, NEED_X>(x, gx, wires, c, gates, from, sums, accumulate);
+    case 5: return run_bwd<5, W, NEED_X>(x, gx, wires, c, gates, from, sums, accumulate);
+    default: return run_bwd<6, W, NEED_X>(x, gx, wires, c, gates, from, sums, accumulate);
   }
 }
 

@@ -37,7 +37,9 @@ struct Pass {
   GlMatrix x, out, grad_out, grad_x;
   char* saved;  // keep: hidden activations by layer, then tile, then row; rows of the last tile cut to its samples
 
-  int64_t tile_floats() const { return widest * width; }
+  // Five rows more than the widest layer has: where a layer's size is a multiple of a page, a value and its gradient
+  // would lie in the same few lines of the first cache.
+  int64_t tile_floats() const { return (widest + 5) * width; }
   int64_t tiles() const { return (batch + width - 1) / width; }
   int samples(int64_t tile) const {
     const int64_t left = batch - tile * width;

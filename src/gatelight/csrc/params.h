@@ -45,8 +45,12 @@ GL_INLINE vf clamp(vf x, float least, float most) {
 
 // Whether sin's vector routine covers every one of n values (false for infinities and NaN too).
 inline bool within_sin_limit(const float* theta, int64_t n) {
+  vi beyond = {};
+  int64_t i = 0;
+  for (; i + LANES <= n; i += LANES) beyond |= ~(absolute(load(theta + i)) <= SIN_LIMIT);
   bool ok = true;
-  for (int64_t i = 0; i < n; i++) ok &= __builtin_fabsf(theta[i]) <= SIN_LIMIT;
+  for (int k = 0; k < LANES; k++) ok &= !beyond[k];
+  for (; i < n; i++) ok &= __builtin_fabsf(theta[i]) <= SIN_LIMIT;
   return ok;
 }
 

@@ -33,6 +33,24 @@ GL_INLINE vf held(vf v) {
   return v;
 }
 
+// A store past the caches, and what has to follow such stores before another thread reads what they wrote.
+GL_INLINE void stream(float* p, vf v) {
+#if GL_LANES == 16 && defined(__AVX512F__)
+  __asm__("vmovntps %1, %0" : "=m"(*reinterpret_cast<vf*>(p)) : "v"(v));
+#elif GL_LANES == 8 && defined(__AVX__)
+  __asm__("vmovntps %1, %0" : "=m"(*reinterpret_cast<vf*>(p)) : "x"(v));
+#elif GL_LANES == 4 && defined(__SSE2__)
+  __asm__("movntps %1, %0" : "=m"(*reinterpret_cast<vf*>(p)) : "x"(v));
+#else
+  store(p, v);
+#endif
+}
+GL_INLINE void finish_streams() {
+#if defined(__SSE2__)
+  __asm__ volatile("sfence" ::: "memory");
+#endif
+}
+
 template <int... I>
 struct Indices {};
 template <int N, int... I>
@@ -99,6 +117,15 @@ GL_INLINE void transpose_rounds(vf* v) {
 }
 GL_INLINE void transpose(vf* v) { transpose_rounds<1>(v); }
 
+// Fetches a row of a caller's matrix into L2. Such rows are in no cache yet, too far apart for the processor to fetch
+// them by itself, and may begin anywhere in a line. Many more lines may be on their way to L2 than to the first cache.
+template <int W>
+GL_INLINE void fetch_far(const float* row) {
+  if (W == 1) return;
+  __builtin_prefetch(row, 0, 2);
+  __builtin_prefetch(row + W - 1, 0, 2);
+}
+
 // The samples of a tile: 16, or one for batches of one sample.
 template <int W>
 struct Row {
@@ -123,6 +150,10 @@ struct Row {
   GL_INLINE void store(float* p) const {
     for (int i = 0; i < PARTS; i++) GL_PATH::store(p + i * LANES, v[i]);
   }
+  // Past the caches; p must be aligned to a line.
+  GL_INLINE void stream(float* p) const {
+    for (int i = 0; i < PARTS; i++) GL_PATH::stream(p + i * LANES, v[i]);
+  }
 };
 
 template <>
@@ -133,6 +164,47 @@ struct Row<1> {
   static GL_INLINE Row hold(const float* p) { return Row{{*p}}; }
   static GL_INLINE Row all(float s) { return Row{{s}}; }
   GL_INLINE void store(float* p) const { *p = v[0]; }
+  GL_INLINE void stream(float* p) const { *p = v[0]; }
+};
+
+// Four floats again and again. As asm, because GCC 12 makes many instructions of a shuffle that widens.
+GL_INLINE vf repeat4(const float* p) {
+  vf v;
+#if GL_LANES == 16 && defined(__AVX512F__)
+  __asm__("vbroadcastf32x4 %1, %0" : "=v"(v) : "m"(*reinterpret_cast<const float(*)[4]>(p)));
+#elif GL_LANES == 8 && defined(__AVX__)
+  __asm__("vbroadcastf128 %1, %0" : "=x"(v) : "m"(*reinterpret_cast<const float(*)[4]>(p)));
+#else
+  for (int i = 0; i < LANES; i++) v[i] = p[i % 4];
+  v = held(v);
+#endif
+  return v;
+}
+template <int K, int... I>
+GL_INLINE vf spread(vf v, Indices<I...>) {
+  return __builtin_shufflevector(v, v, ((I & ~3) + K)...);
+}
+
+// The coefficients of a quad, loaded once and spread by shuffles: broadcasts from memory would be as many loads.
+template <int W>
+struct Quad {
+  vf v;
+  explicit GL_INLINE Quad(const float* c) : v(repeat4(c)) {}
+  template <int K>
+  GL_INLINE Row<W> all() const {
+    Row<W> r;
+    for (int i = 0; i < Row<W>::PARTS; i++) r.v[i] = spread<K>(v, Lanes());
+    return r;
+  }
+};
+template <>
+struct Quad<1> {
+  const float* c;
+  explicit GL_INLINE Quad(const float* c) : c(c) {}
+  template <int K>
+  GL_INLINE Row<1> all() const {
+    return Row<1>::all(c[K]);
+  }
 };
 
 template <int... I>

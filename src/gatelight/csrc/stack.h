@@ -8,25 +8,30 @@
 namespace gatelight {
 namespace GL_PATH {
 
+// `cold`: the layer's input has been out of use for so long that it is in no cache.
+GL_INLINE Wires wires(const Layer& layer, int64_t first, bool cold) {
+  return {layer.fanin + first * layer.arity, layer.gates - first, cold || layer.in > WIDE};
+}
+
 template <int W>
-inline void layer_fwd(const Layer& layer, const float* x, float* out, int64_t out_stride) {
+inline void layer_fwd(const Layer& layer, const float* x, const Outputs& to) {
   if (layer.quads) {
-    gates_fwd<W>(layer.arity, x, layer.fanin, layer.quads, layer.gates, out, out_stride);
+    gates_fwd<W>(layer.arity, x, wires(layer, 0, false), layer.quads, layer.gates, to);
     return;
   }
   alignas(64) float quads[BLOCK << MAX_ARITY];
   for (int64_t j = 0; j < layer.gates; j += BLOCK) {
     const int64_t n = layer.gates - j < BLOCK ? layer.gates - j : BLOCK;
     make_quads(layer, j, n, quads);
-    gates_fwd<W>(layer.arity, x, layer.fanin + j * layer.arity, quads, n, out + j * out_stride, out_stride);
+    gates_fwd<W>(layer.arity, x, wires(layer, j, false), quads, n, to.from(j, W));
   }
 }
 
 template <int W, bool NEED_X>
-inline void layer_bwd(const Layer& layer, const float* x, float* gx, const Gradient& from, float* group,
+inline void layer_bwd(const Layer& layer, const float* x, bool cold, float* gx, const Gradient& from, float* group,
                       bool accumulate) {
   if (layer.quads) {
-    gates_bwd<W, NEED_X>(layer.arity, x, gx, layer.fanin, layer.quads, layer.gates, from, layer.sums(group),
+    gates_bwd<W, NEED_X>(layer.arity, x, gx, wires(layer, 0, cold), layer.quads, layer.gates, from, layer.sums(group),
                          accumulate);
     return;
   }
@@ -34,7 +39,7 @@ inline void layer_bwd(const Layer& layer, const float* x, float* gx, const Gradi
   for (int64_t j = 0; j < layer.gates; j += BLOCK) {
     const int64_t n = layer.gates - j < BLOCK ? layer.gates - j : BLOCK;
     make_quads(layer, j, n, quads);
-    gates_bwd<W, NEED_X>(layer.arity, x, gx, layer.fanin + j * layer.arity, quads, n,
+    gates_bwd<W, NEED_X>(layer.arity, x, gx, wires(layer, j, cold), quads, n,
                          Gradient{from.o + j * from.stride, from.stride, from.clear}, block_sums, false);
     make_grads(layer, j, n, block_sums, nullptr, 0, 0);
   }
@@ -58,19 +63,23 @@ inline void forward_tile(const Pass& pass, const Span& span, int64_t tile, float
   for (int l = span.begin; l < span.end; l++) {
     const Layer& layer = pass.layers[l];
     float* to = x == scratch ? other : scratch;
-    if (l == pass.count - 1 && samples == W) layer_fwd<W>(layer, x, pass.out.data + first, pass.out.stride);
+    if (l == pass.count - 1 && samples == W) layer_fwd<W>(layer, x, {pass.out.data + first, pass.out.stride, nullptr});
     else if (l == pass.count - 1) {
-      layer_fwd<W>(layer, x, to, W);
+      layer_fwd<W>(layer, x, {to, W, nullptr});
       unpack<W>(to, W, layer.gates, pass.out, first, samples);
     } else {
       const bool direct = pass.mode == GL_KEEP && samples == W;
-      if (direct) to = reinterpret_cast<float*>(pass.saved_rows(l, tile));
+      float* kept = direct ? reinterpret_cast<float*>(pass.saved_rows(l, tile)) : nullptr;
+      const bool streams = direct && W > 1 && reinterpret_cast<uintptr_t>(kept) % 64 == 0;
+      // Rows that outgrow the caches need not be in memory twice.
+      if (direct && (!streams || layer.gates > WIDE)) to = kept;
       else if (l == span.end - 1) to = span.to + tile * pass.tile_floats();
-      layer_fwd<W>(layer, x, to, W);
+      layer_fwd<W>(layer, x, {to, W, streams ? kept : nullptr});
       if (keep && !direct) save_rows<W>(to, layer.gates, samples, bf16, pass.saved_rows(l, tile));
     }
     x = to;
   }
+  finish_streams();
 }
 
 // A thread's memory for backward: gradients in two sets of rows, which are zero between tiles, then values.
@@ -92,7 +101,7 @@ inline void backward_tile(const Pass& pass, const Span& span, int64_t tile, floa
   inputs[0] = first_rows<W>(pass, span, tile, values);
   if (recompute)
     for (int i = 1; span.begin + i < span.end; i++) {
-      layer_fwd<W>(pass.layers[span.begin + i - 1], inputs[i - 1], values + set * i, W);
+      layer_fwd<W>(pass.layers[span.begin + i - 1], inputs[i - 1], {values + set * i, W, nullptr});
       inputs[i] = values + set * i;
     }
   for (int l = span.end - 1; l >= span.begin; l--) {
@@ -105,9 +114,10 @@ inline void backward_tile(const Pass& pass, const Span& span, int64_t tile, floa
         x = values + set;
       }
     }
+    const bool cold = x != inputs[recompute ? l - span.begin : 0] && x != values + set;
     float* gx = scratch + set * (l % 2);
-    if (l > 0 || pass.grad_x.data) layer_bwd<W, true>(layer, x, gx, from, group, accumulate);
-    else layer_bwd<W, false>(layer, x, nullptr, from, group, accumulate);
+    if (l > 0 || pass.grad_x.data) layer_bwd<W, true>(layer, x, cold, gx, from, group, accumulate);
+    else layer_bwd<W, false>(layer, x, cold, nullptr, from, group, accumulate);
     from = {gx, W, true};
   }
   const int64_t rows = pass.layers[span.begin].in;

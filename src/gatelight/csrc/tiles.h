@@ -13,8 +13,7 @@
 namespace gatelight {
 namespace GL_PATH {
 
-// The caller's rows are far apart, too far for the processor to fetch them ahead by itself.
-constexpr int ROWS_AHEAD = 12;
+constexpr int ROWS_AHEAD = 64;
 
 enum class Pad { Repeat, Zero };
 
@@ -50,9 +49,10 @@ inline void pack(const GlMatrix& from, int64_t first, int samples, int64_t rows,
     const int64_t row_step = from.sample_major ? 1 : from.stride;
     const float* src = from.data + first * (from.sample_major ? from.stride : 1);
     const float* end = src + (rows - 1) * row_step + samples;
+    for (int64_t i = 0; i < rows && i < ROWS_AHEAD; i++) fetch_far<W>(src + i * row_step);
     for (int64_t i = 0; i < rows; i++) {
       const float* row = src + i * row_step;
-      if (W > 1 && i + ROWS_AHEAD < rows) __builtin_prefetch(row + ROWS_AHEAD * row_step);
+      if (i + ROWS_AHEAD < rows) fetch_far<W>(row + ROWS_AHEAD * row_step);
       padded<W>(row, samples, row + W <= end, how).store(dst + i * stride);
     }
   }

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from gatelight import ops, parametrize, truthtable
-from gatelight.nn.wiring import wire
+from gatelight.nn.wiring import chain, wire
 
 
 def make_generator(seed: int | None) -> torch.Generator:
@@ -38,8 +38,9 @@ class LogicDense(nn.Module):
         init_strength: How far the init leans to its function; None is the paper's value.
         init_spread: Standard deviation of the init; None is the paper's value.
         wiring: ``random``, ``unique``, or the connections themselves, int [gates, arity].
-        ordered: List the gates in the order of their first input. Between random layers this only renames gates, and
-            wide layers run faster; not for the layer that ``GroupSum`` reads, where a gate's place is its class.
+        ordered: List the gates such that each reads an input that the one before has just read. Between random layers
+            this only renames gates, and they run faster; not for the layer that ``GroupSum`` reads, where a gate's
+            place is its class.
         seed: Draws connections and parameters; None takes a seed from torch's global generator.
         fixed: Gates that pass their first input through and have no parameters, bool [gates].
 
@@ -78,7 +79,7 @@ class LogicDense(nn.Module):
         self.discrete = False
         generator = make_generator(seed)
         fanin = self._connections(wiring, generator)
-        self.register_buffer("fanin", fanin[fanin[:, 0].argsort(stable=True)] if ordered else fanin)
+        self.register_buffer("fanin", fanin[chain(fanin)] if ordered else fanin)
         self.register_buffer("fixed", self._checked_mask(fixed))
         learnable = out_features if fixed is None else int((~fixed).sum())
         theta = self.parametrization.init(learnable, init, generator, strength=init_strength, spread=init_spread)

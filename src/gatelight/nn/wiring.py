@@ -52,6 +52,35 @@ def draw_sets(features: int, sets: int, members: int, generator: torch.Generator
     return _balanced(features, sets, members, generator, unique=False)
 
 
+def chain(fanin: Tensor) -> Tensor:
+    """An order of the gates, int64 [gates], in which nearly all read an input that the gate before them has just read.
+
+    Gates are edges between their first and last input. Edges that end at the same input are paired, and walks from edge
+    to edge list the gates.
+
+    >>> fanin = torch.tensor([[0, 1], [2, 3], [1, 2], [3, 0]])
+    >>> fanin[chain(fanin)].tolist()
+    [[0, 1], [1, 2], [2, 3], [3, 0]]
+    """
+    gates, arity = fanin.shape
+    if arity == 1:
+        return fanin[:, 0].argsort(stable=True)
+    inputs, ends = fanin[:, [0, -1]].flatten().sort(stable=True)  # ends 2 j and 2 j + 1 belong to gate j
+    nth = torch.arange(2 * gates) - torch.searchsorted(inputs, inputs)
+    pairs = ((inputs[1:] == inputs[:-1]) & (nth[:-1] % 2 == 0)).nonzero().flatten()
+    partners = torch.full((2 * gates,), -1)
+    partners[ends[pairs]], partners[ends[pairs + 1]] = ends[pairs + 1], ends[pairs]
+    partner = partners.tolist()
+    listed, order = bytearray(gates), []
+    for start in range(gates):
+        end = 2 * start
+        while end >= 0 and not listed[end // 2]:
+            listed[end // 2] = True
+            order.append(end // 2)
+            end = partner[end ^ 1]
+    return torch.tensor(order)
+
+
 def _balanced(features: int, gates: int, arity: int, generator: torch.Generator, *, unique: bool) -> Tensor:
     """Deal out permutations of the inputs, then swap inputs between gates until no gate is bad."""
     if arity <= features < 2 * arity:

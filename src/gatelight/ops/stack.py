@@ -17,11 +17,11 @@ MEMORY = ("auto", *cpu.MODES)
 
 #: ``auto`` computes activations again in backward above this many bytes of them, where memory is short, ...
 KEEP_LIMIT = 1 << 30
-#: ... and where the layers that are computed again together have no more gates than this: a tile of 16 samples then
-#: stays in the cache, and computing is faster than loading.
-CACHED_GATES = 1 << 18
-#: Layers that are computed again together, and samples of a tile (csrc/kernels.h).
-SEGMENT, TILE = 8, 16
+#: ... and where all layers together have no more gates than this: a tile of 16 samples then stays in the cache, and
+#: computing is about as fast as storing and loading.
+CACHED_GATES = 1 << 16
+#: Samples of a tile (csrc/kernels.h).
+TILE = 16
 
 
 def can_stack(x: Tensor, thetas: Sequence[Tensor]) -> bool:
@@ -66,7 +66,7 @@ def choose_memory(batch: int, gates: Sequence[int]) -> str:
     if 4 * sum(gates) * batch > KEEP_LIMIT:
         return "recompute"
     # In a batch of one tile, parameters cost more than activations, and computing again would map them again.
-    return "recompute" if batch > TILE and min(len(gates), SEGMENT) * max(gates) <= CACHED_GATES else "keep"
+    return "recompute" if batch > TILE and sum(gates) <= CACHED_GATES else "keep"
 
 
 class _Stack(torch.autograd.Function):
