@@ -24,8 +24,11 @@ Build = Callable[..., Engine]
 ARITIES = ((0,), (1,), (2,), (3,), (4,), (5,), (6,), (0, 1, 2, 3, 4, 5, 6))
 
 
-def made(**fields: Any) -> Circuit:
-    return Circuit(**fields)
+def on_bits(inputs: int, fanin: Any, **fields: Any) -> Circuit:
+    """A circuit whose features are its inputs; a gate's inputs end where -1 begins."""
+    fields |= {"arity": (np.asarray(fanin) >= 0).sum(1), "temperature": 1.0, "features": inputs}
+    fields |= {"encoder_feature": np.arange(inputs), "encoder_threshold": np.full(inputs, 0.5)}
+    return Circuit(inputs=inputs, fanin=fanin, **fields)
 
 
 def changed(circuit: Circuit, **fields: Any) -> Circuit:
@@ -59,19 +62,14 @@ def test_random_circuits_of_every_arity(build: Build, arities: tuple[int, ...], 
 def test_every_function_of_two_and_three_inputs(build: Build) -> None:
     tables = [(2, t) for t in range(16)] + [(3, t) for t in range(256)]
     fanin = np.array([[0, 1, 2 if arity == 3 else -1] for arity, _ in tables])
-    circuit = made(
+    circuit = on_bits(
         inputs=3,
         fanin=fanin,
-        arity=[arity for arity, _ in tables],
         table=[table for _, table in tables],
         # Sixteen of each, so that whole groups are summed without being written; each function is a class.
         outputs=np.repeat(np.arange(3, 3 + len(tables)), 16),
         group_start=np.arange(0, 16 * len(tables) + 1, 16),
         bias=np.zeros(len(tables), np.int32),
-        temperature=1.0,
-        features=3,
-        encoder_feature=[0, 1, 2],
-        encoder_threshold=[0.5, 0.5, 0.5],
     )
     every = (np.arange(8)[:, None] >> np.arange(3) & 1).astype(np.uint8) * 255
     engine = build(circuit)
@@ -82,18 +80,13 @@ def test_every_function_of_two_and_three_inputs(build: Build) -> None:
 def test_gates_are_fused_with_sums_in_both_polarities(build: Build) -> None:
     rng = np.random.default_rng(0)
     gates = 600
-    circuit = made(
+    circuit = on_bits(
         inputs=50,
         fanin=rng.integers(0, 50, (gates, 2)),
-        arity=np.full(gates, 2),
         table=rng.choice([6, 9, 8, 7], gates),
         outputs=np.arange(50, 50 + gates),
         group_start=[0, 200, 600],
         bias=[0, 3],
-        temperature=1.0,
-        features=50,
-        encoder_feature=np.arange(50),
-        encoder_threshold=np.full(50, 0.5),
     )
     engine = build(circuit)
     assert engine.stats.code_bytes or engine.stats.fused_gates > 400
@@ -172,18 +165,13 @@ def test_counts_reach_the_size_of_the_group(build: Build) -> None:
 def test_more_rows_than_16_bits_can_name(build: Build) -> None:
     inputs = 70_000
     rng = np.random.default_rng(0)
-    circuit = made(
+    circuit = on_bits(
         inputs=inputs,
         fanin=np.stack([np.arange(0, inputs, 2), np.arange(1, inputs, 2)], 1),
-        arity=np.full(inputs // 2, 2),
         table=rng.integers(0, 16, inputs // 2),
         outputs=np.arange(inputs + inputs // 2),
         group_start=[0, 50_000, inputs + inputs // 2],
         bias=[0, 0],
-        temperature=1.0,
-        features=inputs,
-        encoder_feature=np.arange(inputs),
-        encoder_threshold=np.full(inputs, 0.5),
     )
     engine = build(circuit)
     assert engine.stats.slots > 65_536
@@ -225,18 +213,13 @@ def test_more_values_at_a_time_than_registers_and_short_distances(build: Build) 
         below = inputs + layer * width
         layers.append(np.stack([below + rng.permutation(width), below + rng.permutation(width)], 1))
     gates = 3 * width
-    circuit = made(
+    circuit = on_bits(
         inputs=inputs,
         fanin=np.concatenate(layers),
-        arity=np.full(gates, 2),
         table=rng.choice([1, 2, 4, 6, 7, 8, 9, 11, 13, 14], gates),
         outputs=np.arange(inputs + width, inputs + gates),
         group_start=[0, 7000, 2 * width],
         bias=[40, 0],
-        temperature=1.0,
-        features=inputs,
-        encoder_feature=np.arange(inputs),
-        encoder_threshold=np.full(inputs, 0.5),
     )
     assert_equal(build(circuit), features(circuit, 100))
 
@@ -256,18 +239,13 @@ def test_a_gate_that_everything_reads(build: Build) -> None:
     fanin[0] = [0, 1]
     fanin[1:, 0] = 20
     fanin[1:, 1] = np.random.default_rng(0).integers(0, 20, gates - 1)
-    circuit = made(
+    circuit = on_bits(
         inputs=20,
         fanin=fanin,
-        arity=np.full(gates, 2),
         table=np.random.default_rng(1).integers(1, 15, gates),
         outputs=np.arange(20, 20 + gates),
         group_start=[0, 5000, gates],
         bias=[0, 0],
-        temperature=1.0,
-        features=20,
-        encoder_feature=np.arange(20),
-        encoder_threshold=np.full(20, 0.5),
     )
     assert_equal(build(circuit), features(circuit, 70))
 
@@ -275,18 +253,13 @@ def test_a_gate_that_everything_reads(build: Build) -> None:
 def test_a_chain_as_deep_as_it_is_long(build: Build) -> None:
     gates = 30_000
     fanin = np.stack([np.arange(9, 9 + gates), np.random.default_rng(0).integers(0, 10, gates)], 1)
-    circuit = made(
+    circuit = on_bits(
         inputs=10,
         fanin=fanin,
-        arity=np.full(gates, 2),
         table=np.random.default_rng(1).choice([6, 9, 6, 14, 8], gates),
         outputs=[9 + gates, 10, 9 + gates // 2],
         group_start=[0, 1, 3],
         bias=[0, 0],
-        temperature=1.0,
-        features=10,
-        encoder_feature=np.arange(10),
-        encoder_threshold=np.full(10, 0.5),
     )
     assert_equal(build(circuit), features(circuit, 70))
 
@@ -309,18 +282,13 @@ def test_gates_that_wait_for_long_ladders_and_outputs_that_repeat(build: Build) 
     outputs = np.concatenate(
         [inputs + np.arange(waiting), np.zeros(repeats, int), inputs + gates - 1 - np.arange(pairs)]
     )
-    circuit = made(
+    circuit = on_bits(
         inputs=inputs,
         fanin=rows,
-        arity=[3] * (gates - pairs) + [2] * pairs,
         table=[0x96] * waiting + [0xE8] * (gates - pairs - waiting) + [6] * pairs,
         outputs=outputs,
         group_start=[0, waiting + repeats, len(outputs)],
         bias=[0, 9_000],
-        temperature=1.0,
-        features=inputs,
-        encoder_feature=np.arange(inputs),
-        encoder_threshold=np.full(inputs, 0.5),
     )
     assert_equal(build(circuit), features(circuit, 70))
 
