@@ -32,7 +32,7 @@ namespace {
 
 constexpr int64_t HUGE_PAGE = int64_t(2) << 20;
 
-// More gates make so much code that it falls out of the third cache: between 11 and 17 MB the interpreter becomes faster.
+// More gates make so much code that it falls out of the third cache: between 11 and 17 MB interpreting becomes faster.
 constexpr int64_t MOST_CODE_GATES = 750000;
 
 // How a circuit is run: by a program to interpret, or by machine code with the encoder and the classes around it.

@@ -37,9 +37,9 @@ enum GlEngineStat {
   GL_ENGINE_CODE_WRITES = 13,   // rows that it writes
 };
 
-// Checks the circuit and prepares it for a SIMD path (null: the current one of gl_simd), as machine code if `code` is not
-// 0 and the path and the system can run it. Returns null and sets `status` if an index is out of range or memory is short.
-// The arrays are copied.
+// Checks the circuit and prepares it for a SIMD path (null: the current one of gl_simd), as machine code if `code` is
+// not 0 and the path and the system can run it. Returns null and sets `status` if an index is out of range or memory is
+// short. The arrays are copied.
 GL_API void* gl_engine_new(const GlCircuit* circuit, const char* simd, int32_t code, int32_t* status);
 GL_API void gl_engine_free(void* engine);
 GL_API const char* gl_engine_simd(const void* engine);

@@ -20,8 +20,8 @@ class Code {
   Code(const Code&) = delete;
   Code& operator=(const Code&) = delete;
 
-  // Makes code for the gates in their order, for wide rows and for narrow ones; false if it cannot be made here. It reads
-  // input i in row input_row[i] and writes output i to row first_output + i.
+  // Makes code for the gates in their order, for wide rows and for narrow ones; false if it cannot be made here. It
+  // reads input i in row input_row[i] and writes output i to row first_output + i.
   bool make(const Netlist& net);
 
   size_t bytes() const { return bytes_; }

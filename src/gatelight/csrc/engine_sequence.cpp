@@ -88,7 +88,8 @@ class Sequencer {
       Literal more = ZERO;
       for (size_t w = 0; w < best.size(); w++) more = build_.make({3, GREATER, {bit(w), best[w][0], more}});
       for (size_t w = 0; w < best.size(); w++) best[w][0] = build_.make({3, MUX, {more, bit(w), best[w][0]}});
-      for (size_t b = 0; b < label.size(); b++) label[b] = build_.make({3, MUX, {more, c >> b & 1 ? ONE : ZERO, label[b]}});
+      for (size_t b = 0; b < label.size(); b++)
+        label[b] = build_.make({3, MUX, {more, c >> b & 1 ? ONE : ZERO, label[b]}});
     }
     out_.outputs.insert(out_.outputs.end(), label.begin(), label.end());
   }
@@ -239,7 +240,8 @@ class Sequencer {
 
 bool sequence(const GlCircuit& circuit, const Netlist& net, int64_t most_gates, Sequence& out) {
   const int64_t bias = *std::min_element(circuit.bias, circuit.bias + circuit.classes);
-  // Two gates for a summed bit; for each class two to compare and choose for each bit of a score, one for each of the label.
+  // Two gates for a summed bit; for each class two for each bit of a score, to compare and choose, and one for each bit
+  // of the label.
   const int64_t label = planes_for(static_cast<int32_t>(circuit.classes - 1));
   int64_t gates = static_cast<int64_t>(net.nodes.size() + 2 * net.outputs.size()) + circuit.classes * label;
   std::vector<uint32_t> start;

@@ -11,14 +11,14 @@
 namespace gatelight {
 
 struct Sequence {
-  // The gates in their order. The outputs are the bits of the score of each class above `Sum::bias`, planes_for(Sum::bits)
-  // of them, lowest first, then those of the label.
+  // The gates in their order. The outputs are the bits of the score of each class above `Sum::bias`, lowest first,
+  // planes_for(Sum::bits) of them, then those of the label.
   Netlist net;
   std::vector<Sum> classes;
 };
 
-// False if there would be more than `most_gates`, or if the scores of two classes may lie too far apart to be compared bit
-// by bit.
+// False if there would be more than `most_gates`, or if the scores of two classes may lie too far apart to be compared
+// bit by bit.
 bool sequence(const GlCircuit& circuit, const Netlist& net, int64_t most_gates, Sequence& out);
 
 }  // namespace gatelight

@@ -74,11 +74,12 @@ class Assembler {
 
   enum Prefix { P66 = 1, PF3 = 2 };
 
-  // The EVEX prefix and the opcode, all for operands of 64-bit lanes. `b` and `x` are bits 3 and 4 of the register that the
-  // last operand names; with `broadcast` that is 64 bits of memory.
+  // The EVEX prefix and the opcode, all for operands of 64-bit lanes. `b` and `x` are bits 3 and 4 of the register that
+  // the last operand names; with `broadcast` that is 64 bits of memory.
   void prefix(Prefix p, int map, int opcode, int reg, int a, int b, int x, bool broadcast) {
     put({0x62, (~reg >> 3 & 1) << 7 | (~x & 1) << 6 | (~b & 1) << 5 | (~reg >> 4 & 1) << 4 | map,
-         1 << 7 | (~a & 15) << 3 | 4 | p, (wide_ ? 2 : 0) << 5 | (broadcast ? 1 : 0) << 4 | (~a >> 4 & 1) << 3, opcode});
+         1 << 7 | (~a & 15) << 3 | 4 | p,
+         (wide_ ? 2 : 0) << 5 | (broadcast ? 1 : 0) << 4 | (~a >> 4 & 1) << 3, opcode});
   }
   void with_register(int map, int opcode, int reg, int a, int b) {
     prefix(P66, map, opcode, reg, a, b >> 3, b >> 4, false);
