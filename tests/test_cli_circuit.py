@@ -3,6 +3,7 @@ import json
 import os
 import subprocess
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -144,6 +145,18 @@ def test_level_3_asks_for_a_prover_first(
 def test_bench(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", str(folder / "net.gl"), "--batch", "700", "--seconds", "0.1"]) == 0
     assert "M samples/s" in capsys.readouterr().out
+
+
+@needs_engine
+@pytest.mark.parametrize("code", [False, True])
+def test_run_makes_code_where_samples_pay_for_it(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, code: bool
+) -> None:
+    with mock.patch.object(engine, "Engine", wraps=engine.Engine) as made:
+        monkeypatch.setattr("gatelight.commands.circuit._WORTH_CODE", 1 if code else 1_000_000)
+        assert main(["run", str(folder / "net.gl"), "digits"]) == 0
+    assert made.call_args.kwargs["code"] is code
+    assert "360 samples in" in capsys.readouterr().out
 
 
 @needs_engine

@@ -29,8 +29,6 @@ Smoke = Callable[[str], Results]
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_smoke(name: str, smoke: Smoke, store: Store) -> None:
-    if name.endswith("-convolutional") and "cdlgn" not in models.MODELS:
-        pytest.skip("needs convolutional networks")
     experiment = EXPERIMENTS[name]
     results = smoke(name)
     assert results.unfinished == []
