@@ -7,6 +7,8 @@
 Times are CPU time of one thread, medians of interleaved repetitions; ``--threads`` adds wall time at many threads.
 Nothing is reported unless the kernels' values and gradients equal the reference first. Rivals compute the same network
 with its gates in the order in which they were drawn; ours have hidden ones ordered by what they read, as our models do.
+Wide layers are wired as in our models, too: every second one inside clusters; "random wiring" is without. With both
+cifar-s and cifar-m among the cases, their steps are also measured in turns: how time grows with the gates.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ from torch import Tensor, nn
 
 from gatelight import ops
 from gatelight.nn import LogicDense, LogicStack
+from gatelight.nn.wiring import CLUSTERED
 from gatelight.ops import cpu
 
 
@@ -86,20 +89,31 @@ class FeatureMajorTorch(nn.Module):
         return x
 
 
-def make_layers(case: Case, parametrization: str = "iwp", ordered: bool = True) -> list[LogicDense]:
-    """The case's layers with fresh connections and parameters; ``ordered`` as our models have hidden layers."""
+#: Groups of the last layer where it is wired in clusters.
+CLASSES = 10
+
+
+def make_layers(
+    case: Case, parametrization: str = "iwp", ordered: bool = True, clustered: bool = True
+) -> list[LogicDense]:
+    """The case's layers with fresh connections and parameters, ordered and wired as our models have them."""
     widths = [case.features] + [case.width] * case.layers
-    return [
-        LogicDense(
-            widths[i],
-            widths[i + 1],
-            arity=case.arity,
-            parametrization=parametrization,
-            ordered=ordered and i < case.layers - 1,
-            seed=i,
+    layers = []
+    for i in range(case.layers):
+        last = i == case.layers - 1
+        in_clusters = clustered and i % 2 == 1 and widths[i] >= CLUSTERED
+        layers.append(
+            LogicDense(
+                widths[i],
+                widths[i + 1],
+                arity=case.arity,
+                parametrization=parametrization,
+                ordered=ordered and not last,
+                clustered=(CLASSES if last else 1) if in_clusters else 0,
+                seed=i,
+            )
         )
-        for i in range(case.layers)
-    ]
+    return layers
 
 
 def step(model: nn.Module, x: Tensor, weights: Tensor) -> Callable[[], None]:
@@ -169,6 +183,8 @@ def run_case(name: str, case: Case, threads: int, quick: bool) -> dict[str, obje
         functions["gatelight, OP, forward"] = forward_only(original, x)
     else:
         del functions["gatelight, OP"]
+    if case.width >= CLUSTERED:
+        functions["gatelight, random wiring"] = step(LogicStack(make_layers(case, clustered=False)), x, weights)
     seconds = machine.interleaved(functions, repeat)
     slow: dict[str, Callable[[], object]] = {"gatelight": functions["gatelight"]}
     drawn = make_layers(case, ordered=False)
@@ -188,6 +204,25 @@ def run_case(name: str, case: Case, threads: int, quick: bool) -> dict[str, obje
         "milliseconds": {key: round(1e3 * value, 3) for key, value in (seconds | rivals).items()},
         "times as fast as": {key: round(value, 2) for key, value in ratios.items()},
         f"wall milliseconds at {threads} threads": round(1e3 * wall, 3),
+    }
+
+
+def growth(repeat: int) -> dict[str, float]:
+    """Milliseconds of a step of four layers of 12,000 and of 128,000 gates, measured in turns, and their ratios."""
+    functions: dict[str, Callable[[], object]] = {}
+    for name in ("cifar-s", "cifar-m"):
+        case = CASES[name]
+        x = torch.randint(0, 2, (case.features, case.batch)).float().t()
+        weights = torch.randn(case.width, case.batch).t()
+        functions[name] = step(LogicStack(make_layers(case)), x, weights)
+    seconds = machine.interleaved(functions, repeat)
+    times = seconds["cifar-m"] / seconds["cifar-s"]
+    gates = CASES["cifar-m"].gates / CASES["cifar-s"].gates
+    return {
+        **{name: round(1e3 * value, 3) for name, value in seconds.items()},
+        "times the gates": round(gates, 2),
+        "times the time": round(times, 2),
+        "time of a gate": round(times / gates, 3),
     }
 
 
@@ -211,7 +246,9 @@ MULTIPLY_ADDS = 13
 CACHE_BYTES = 4 * (3 + 3 + 4)
 
 
-def show(results: dict[str, dict[str, object]], facts: dict[str, str | int | float]) -> None:
+def show(
+    results: dict[str, dict[str, object]], facts: dict[str, str | int | float], grows: dict[str, float] | None
+) -> None:
     """Print the table."""
     print("  ".join(f"{key}: {value}" for key, value in facts.items()))
     for name, result in results.items():
@@ -232,6 +269,11 @@ def show(results: dict[str, dict[str, object]], facts: dict[str, str | int | flo
             of_copy = moved / float(facts["copy_gb_per_s"])
             print(f"  {adds:.1f} G multiply-adds/s, {100 * of_peak:.0f} % of a matrix product's")
             print(f"  {moved:.0f} GB/s through the caches, {of_copy:.1f} x the copy bandwidth of memory")
+    if grows:
+        print(
+            f"\ncifar-m in turns with cifar-s: {grows['cifar-m']:.1f} and {grows['cifar-s']:.2f} ms, "
+            f"{grows['times the time']:.1f} times the time for {grows['times the gates']:.1f} times the gates"
+        )
     print(f"\npeak memory of the process: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6:.2f} GB")
 
 
@@ -257,9 +299,10 @@ def main() -> None:
         else:
             results[name] = run_case(name, CASES[name], arguments.threads, arguments.quick)
         print(f"measured {name}", file=sys.stderr)
-    show(results, facts)
+    grows = growth(5 if arguments.quick else 21) if {"cifar-s", "cifar-m"} <= results.keys() else None
+    show(results, facts, grows)
     arguments.out.parent.mkdir(parents=True, exist_ok=True)
-    arguments.out.write_text(json.dumps({"machine": facts, "cases": results}, indent=1) + "\n")
+    arguments.out.write_text(json.dumps({"machine": facts, "cases": results, "growth": grows}, indent=1) + "\n")
     print(f"wrote {arguments.out}")
 
 

@@ -6,7 +6,8 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from gatelight import models
-from gatelight.nn import LogicNetwork
+from gatelight.nn import LogicDense, LogicNetwork
+from gatelight.nn.wiring import CLUSTER, CLUSTERED
 from gatelight.sizes import ConvSize
 
 #: data set, size, layers, width, temperature, input bits
@@ -30,6 +31,27 @@ ROWS = [
     ("cifar100", "L", 5, 256_000, 100 / math.sqrt(10), 95_232),
     ("digits", "S", 4, 2_000, 10.0, 448),
 ]
+
+
+def in_clusters(layer: LogicDense) -> bool:
+    clusters = (layer.fanin // CLUSTER).clamp(max=max(1, layer.in_features // CLUSTER) - 1)
+    return torch.equal(clusters.amin(1), clusters.amax(1))
+
+
+def test_wide_layers_read_inside_clusters() -> None:
+    net = models.build("mnist", width=CLUSTERED + 2, layers=5, seed=0)
+    assert [in_clusters(layer) for layer in net.layers.layers[1:]] == [True, False, True, False]
+    net = models.build("mnist", width=CLUSTERED + 2, layers=2, seed=0)
+    last = net.layers.layers[-1]
+    assert in_clusters(last)
+    # Every class has gates of every cluster.
+    for group in last.fanin[:, 0].chunk(10):
+        assert len((group // CLUSTER).unique()) == CLUSTERED // CLUSTER
+    for changes in ({"wiring": "random"}, {"wiring": "unique"}, {"width": 30_000}, {"residual_fraction": 0.1}):
+        net = models.build("mnist", **{"width": CLUSTERED + 2, "layers": 2, "seed": 0, **changes})  # type: ignore[arg-type]
+        assert not in_clusters(net.layers.layers[-1])
+    with pytest.raises(ValueError, match="did you mean 'clustered'"):
+        models.build("mnist", wiring="cluster")
 
 
 def one_step(net: LogicNetwork, task: models.Task, batch: int = 2) -> None:

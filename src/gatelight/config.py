@@ -50,7 +50,7 @@ class TrainConfig:
     init: str = _option("residual", "residual, gaussian, and-or, and-or-residual, uniform, or a function's name")
     init_strength: float | None = _option(None, "how far the init leans to its function")
     init_spread: float | None = _option(None, "standard deviation of the init")
-    wiring: str = _option("random", "random or unique")
+    wiring: str = _option("clustered", "random, unique, or clustered (random, and faster from 32,768 gates a layer on)")
     residual_fraction: float = _option(
         0.0, "dlgn: share of the last layer's gates that end a fixed residual connection"
     )

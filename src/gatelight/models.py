@@ -25,11 +25,13 @@ from gatelight.nn.head import GroupSum
 from gatelight.nn.network import LogicNetwork
 from gatelight.nn.pool import OrPool2d
 from gatelight.nn.regularize import GateIntervention, PathDropout, residual_masks
+from gatelight.nn.wiring import CLUSTERED, NAMES
 from gatelight.sizes import CDLGN, DLGN, MODELS, TASKS, ConvSize, DenseSize, Task, size_of
 
 __all__ = ["CDLGN", "DLGN", "MODELS", "TASKS", "Task", "build", "size_of"]
 
 ENCODINGS = ("even", "quantile")
+WIRINGS = ("clustered", *NAMES)
 
 
 def build(
@@ -54,7 +56,7 @@ def build(
     init: str = "residual",
     init_strength: float | None = None,
     init_spread: float | None = None,
-    wiring: str = "random",
+    wiring: str = "clustered",
     residual_fraction: float = 0.0,
     intervention: float = 0.0,
     intervention_value: str = "bernoulli",
@@ -85,7 +87,8 @@ def build(
         init: Where the gates start.
         init_strength: How far the init leans to its function.
         init_spread: Standard deviation of the init.
-        wiring: ``random`` or ``unique``, of the dense layers.
+        wiring: Of the dense layers: ``random``, ``unique``, or ``clustered``, which is random but that every second of
+            the layers with 32,768 inputs and more reads inside clusters of 1,024, and so trains faster on a CPU.
         residual_fraction: Share of the last layer's gates that end a fixed residual connection (dlgn).
         intervention: Probability of a gate intervention in training.
         intervention_value: What an intervention puts in place of the output.
@@ -94,6 +97,7 @@ def build(
     """
     check_name("model", model, MODELS)
     check_name("encoding", encoding, ENCODINGS)
+    check_name("wiring", wiring, WIRINGS)
     if task is None:
         task = TASKS[check_name("data set", dataset, TASKS)]
     chosen = size_of(dataset, size, model)
@@ -149,11 +153,15 @@ def build(
     masks = residual_masks(widths, residual_fraction, seeds[-1]) if residual_fraction else None
     dense = []
     for index, (inputs, count) in enumerate(zip([bits, *widths], widths, strict=False)):
+        ends = index == len(widths) - 1
+        # A fixed connection leads straight on, whatever the cluster.
+        clustered = wiring == "clustered" and index % 2 == 1 and inputs >= CLUSTERED and not residual_fraction
         layer = LogicDense(
             inputs,
             count,
-            wiring=wiring,
-            ordered=index < len(widths) - 1,
+            wiring="random" if wiring == "clustered" else wiring,
+            ordered=not ends,
+            clustered=(task.classes if ends else 1) if clustered else 0,
             seed=seeds[index],
             fixed=masks[index] if masks else None,
             **gates,

@@ -40,7 +40,7 @@ run() {
   done
   for pid in "${pids[@]}"; do wait "$pid"; done
   # shellcheck disable=SC2086
-  "$cxx" "${common[@]}" $sanitize -shared "$csrc"/{api,conv_api,dispatch,images,memory,pool}.cpp \
+  "$cxx" "${common[@]}" $sanitize -shared "$csrc"/{api,clusters,cluster_pass,conv_api,dispatch,images,memory,pool}.cpp \
     "$csrc"/engine_{api,code,encoder,lower,merge,schedule,sequence}.cpp "${objects[@]}" -pthread -o "$build/lib$name.so"
   # shellcheck disable=SC2086
   "$cxx" "${common[@]}" $sanitize "$here/fuzz.cpp" "$build/lib$name.so" -Wl,-rpath,"$build" -pthread -o "$build/$name"

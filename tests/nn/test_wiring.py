@@ -2,10 +2,10 @@ import math
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from gatelight.nn.wiring import chain, wire
+from gatelight.nn.wiring import CLUSTER, chain, wire, wire_clusters
 
 
 def generator(seed: int = 0) -> torch.Generator:
@@ -56,6 +56,33 @@ def test_a_chain_shares_inputs() -> None:
     fanin = fanin[chain(fanin)]
     shared = (fanin[1:, :, None] == fanin[:-1, None, :]).any(2).any(1)
     assert int((~shared).sum()) < 20
+
+
+@given(st.integers(1, 5000), st.integers(1, 5000), st.integers(1, 3), st.integers(1, 7), st.integers(0, 5))
+@example(2048, 2048, 2, 1, 0)
+@example(2047, 100, 2, 10, 0)
+@settings(deadline=None, max_examples=50)
+def test_clusters(features: int, gates: int, arity: int, parts: int, seed: int) -> None:
+    fanin = wire_clusters("random", features, gates, arity, generator(seed), parts)
+    assert fanin.shape == (gates, arity)
+    assert fanin.dtype == torch.int32
+    cluster = (fanin // CLUSTER).clamp(max=max(1, features // CLUSTER) - 1)
+    assert torch.equal(cluster.amin(1), cluster.amax(1))
+    # Each part lists its gates by cluster, and has its share of each cluster.
+    counts = []
+    for part in torch.arange(gates).tensor_split(parts):
+        own = cluster[part, 0]
+        assert torch.equal(own, own.sort().values)
+        counts.append(torch.bincount(own, minlength=max(1, features // CLUSTER)))
+    if gates % parts == 0:
+        shares = torch.stack(counts)
+        assert int((shares.amax(0) - shares.amin(0)).max()) <= 1
+
+
+def test_clusters_of_equally_wide_layers_are_balanced() -> None:
+    fanin = wire_clusters("unique", 3500, 3500, 2, generator(), parts=10)
+    assert torch.bincount(fanin.flatten()).tolist() == [2] * 3500
+    assert len({tuple(sorted(row)) for row in fanin.tolist()}) == 3500
 
 
 def test_seed_decides() -> None:

@@ -139,6 +139,18 @@ static Expected expect(const Case& c) {
   return e;
 }
 
+// Connections inside clusters of GL_CLUSTER inputs, the last of which takes what is left over; some clusters have no
+// gates. Gates come by cluster, or in any order.
+static void add_clustered(Layer& layer, bool listed, std::mt19937& random) {
+  auto pick = [&](int64_t least, int64_t most) { return std::uniform_int_distribution<int64_t>(least, most)(random); };
+  const int64_t clusters = layer.in < GL_CLUSTER ? 1 : layer.in / GL_CLUSTER;
+  for (int64_t j = 0; j < layer.gates; j++) {
+    const int64_t k = listed ? j * clusters / layer.gates : pick(0, clusters - 1);
+    const int64_t end = k == clusters - 1 ? layer.in : (k + 1) * GL_CLUSTER;
+    for (int i = 0; i < layer.arity; i++) layer.fanin.push_back((int32_t)pick(k * GL_CLUSTER, end - 1));
+  }
+}
+
 static Case random_case(std::mt19937& random) {
   auto pick = [&](int least, int most) { return std::uniform_int_distribution<int>(least, most)(random); };
   std::normal_distribution<float> normal;
@@ -146,11 +158,17 @@ static Case random_case(std::mt19937& random) {
   const int batches[] = {1, 2, 7, 15, 16, 17, 31, 32, 33, 48, 100, 130};
   Case c{batches[pick(0, 11)], {}, {}, {}};
   int64_t width = pick(1, 40);
+  const bool wide = pick(0, 2) == 0;  // layers in pairs, the second of which reads inside clusters of the first
   for (int64_t i = 0; i < width * c.batch; i++) c.x.push_back(unit(random));
-  for (int l = pick(1, 12); l > 0; l--) {
+  bool second = pick(0, 3) == 0;
+  for (int l = pick(wide ? 2 : 1, wide ? 4 : 12); l > 0; l--) {
     Layer layer{width, pick(1, 70), pick(1, 6), pick(0, 6), {}, {}, {}};
-    if (layer.kind == GL_SOFTMAX) layer.arity = pick(1, 3), layer.gates = pick(1, 20);
-    for (int64_t i = 0; i < layer.gates * layer.arity; i++) layer.fanin.push_back(pick(0, (int)width - 1));
+    if (wide) layer.arity = pick(1, 3), layer.gates = l == 1 ? pick(1, 700) : pick(32 * GL_CLUSTER, 34 * GL_CLUSTER);
+    if (layer.kind == GL_SOFTMAX) layer.arity = pick(1, wide ? 2 : 3), layer.gates = wide ? layer.gates : pick(1, 20);
+    if (wide && second) add_clustered(layer, pick(0, 1) == 0, random);
+    else
+      for (int64_t i = 0; i < layer.gates * layer.arity; i++) layer.fanin.push_back(pick(0, (int)width - 1));
+    second = !second;
     for (int64_t i = 0; i < layer.gates * layer.parameters(); i++)
       layer.theta.push_back(layer.kind == GL_TABLE ? unit(random) : normal(random));
     layer.grad.assign(layer.theta.size(), NAN);

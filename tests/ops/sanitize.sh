@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Builds the kernels with a small driver under AddressSanitizer + UndefinedBehaviorSanitizer and under ThreadSanitizer,
 # and runs random stacks, chains of trees and images against plain loops in double precision. Checks of UBSan that repeat
-# AddressSanitizer's at four times the build time are left out. Segments of two layers make the driver's short stacks
-# take the way of deep ones.
+# AddressSanitizer's at four times the build time are left out. Segments of two layers and clusters of 16 gates make the
+# driver's small stacks take the ways of deep and of wide ones.
 #
 #   tests/ops/sanitize.sh [cases]      CXX chooses the compiler
 set -euo pipefail
@@ -13,7 +13,7 @@ cxx=${CXX:-c++}
 build=$(mktemp -d)
 trap 'rm -rf "$build"' EXIT
 
-common=(-std=c++17 -O1 -g1 -fno-omit-frame-pointer -fno-math-errno -ffp-contract=fast -Wno-psabi -DGL_SEGMENT=2 -I "$csrc")
+common=(-std=c++17 -O1 -g1 -fno-omit-frame-pointer -fno-math-errno -ffp-contract=fast -Wno-psabi -DGL_SEGMENT=2 -DGL_CLUSTER=16 -I "$csrc")
 paths=(base)
 if [[ $("$cxx" -dumpmachine) == x86_64* ]]; then
   paths+=(avx2 avx512)
@@ -40,7 +40,7 @@ run() {
   # shellcheck disable=SC2086
   for driver in driver conv_driver; do
     # shellcheck disable=SC2086
-    "$cxx" "${common[@]}" $sanitize "$csrc"/{api,conv_api,dispatch,memory,pool}.cpp "$here/$driver.cpp" "${objects[@]}" \
+    "$cxx" "${common[@]}" $sanitize "$csrc"/{api,clusters,cluster_pass,conv_api,dispatch,memory,pool}.cpp "$here/$driver.cpp" "${objects[@]}" \
       -pthread -o "$build/$name-$driver"
     # Not inside echo, which would hide a failure.
     said=$("$build/$name-$driver" "$cases")

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from gatelight import native
+from gatelight.nn import wiring
 from gatelight.ops import cpu
 
 if not cpu.is_available():
@@ -213,6 +214,67 @@ def test_layers_that_outgrow_the_cache(path: str, arity: int, batch: int) -> Non
     want = expected(stack)
     for mode in FLOAT32_MODES:
         assert_close(run(stack, mode), want, stack.tensors()[3])
+
+
+@dataclass(frozen=True)
+class ClusteredStack(Stack):
+    """Layers in ``clustered`` read inside clusters, and their gates are listed in three parts."""
+
+    clustered: tuple[int, ...] = ()
+
+    def tensors(self) -> tuple[Tensor, list[Tensor], list[Tensor], Tensor]:
+        x, fanins, thetas, grad_out = super().tensors()
+        random = torch.Generator().manual_seed(self.seed)
+        for index in self.clustered:
+            gates, arity = fanins[index].shape
+            fanins[index] = wiring.wire_clusters("random", fanins[index - 1].shape[0], gates, arity, random, parts=3)
+        return x, fanins, thetas, grad_out
+
+
+WIDE = wiring.CLUSTERED
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize(
+    "stack",
+    [
+        ClusteredStack(100, 60, (WIDE, WIDE), (2, 2), ("iwp-sin", "iwp-sin"), clustered=(1,)),
+        ClusteredStack(17, 60, (WIDE + 1500, 700), (2, 2), ("iwp-sin", "table"), clustered=(1,)),
+        ClusteredStack(32, 9, (WIDE, 2 * WIDE), (1, 2), ("iwp-sigmoid", "op"), clustered=(1,)),
+        ClusteredStack(48, 50_000, (40_000, 34_000, 100), (3, 2, 4), ("iwp-sin", "op", "table"), clustered=(1,)),
+        ClusteredStack(33, 40, (50, WIDE, 35_001, 36_002, 20), (2, 2, 1, 2, 2), ("iwp-sin",) * 5, clustered=(2, 4)),
+        ClusteredStack(600, 40, (WIDE, 90), (2, 5), ("table", "iwp-sin-st"), clustered=(1,)),
+    ],
+    ids=lambda stack: f"{stack.batch}-{stack.widths}",
+)
+def test_cluster_by_cluster(path: str, stack: ClusteredStack) -> None:
+    cpu.select_simd(path)
+    cpu.set_threads(1)
+    x, fanins, thetas, grad_out = stack.tensors()
+    with mock.patch.object(Stack, "tensors", return_value=(x, fanins, thetas, grad_out)):
+        kept = run(stack, "keep")
+        assert_close(kept, expected(stack), grad_out)
+        for threads in (2, 5):
+            cpu.set_threads(threads)
+            assert_same_bits(run(stack, "keep"), kept)
+        assert_close(run(stack, "recompute"), [t.double() for t in kept], grad_out)
+        for change in (sample_major, spread):
+            assert_same_bits(run(stack, "keep", change(x, 3, 1), change(grad_out, 3, 1)), kept)
+    # The activations inside pairs are not kept, and so not all of them.
+    _, saved = cpu.stack_fwd(x, fanins, thetas, stack.kinds, "keep")
+    coefficients = sum(gates << arity for gates, arity in zip(stack.widths, stack.arities, strict=True))
+    assert saved.numel() < 4 * (coefficients + stack.batch * (stack.features + sum(stack.widths[:-1])))
+
+
+def test_clusters_need_no_gradient_for_the_input() -> None:
+    stack = ClusteredStack(40, 60, (WIDE, WIDE), (2, 2), ("iwp-sin", "iwp-sin"), clustered=(1,))
+    x, fanins, thetas, grad_out = stack.tensors()
+    _, saved = cpu.stack_fwd(x, fanins, thetas, stack.kinds, "keep")
+    arguments = grad_out, x, saved, fanins, thetas, stack.kinds, "keep"
+    _, wanted = cpu.stack_bwd(*arguments, need_x=True)
+    nothing, grads = cpu.stack_bwd(*arguments, need_x=False)
+    assert nothing is None
+    assert_same_bits(grads, wanted)
 
 
 @pytest.mark.parametrize("batch", [1, 5, 16, 40])

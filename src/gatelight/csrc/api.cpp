@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "gatelight.h"
+#include "cluster_pass.h"
 #include "plan.h"
 
 namespace gatelight {
@@ -26,6 +27,7 @@ int32_t forward(Plan& plan, GlMatrix x, GlMatrix out, void* save) {
   Pass& pass = plan.pass;
   pass.x = x;
   pass.out = out;
+  if (!plan.pairs.empty()) return clusters_forward(plan, static_cast<float*>(save));
   const Scratch scratch(slots(pass.tiles()), forward_scratch(pass));
   const int segments = plan.segments();
   const bool own = !save || segments > 1;
@@ -79,11 +81,7 @@ struct Backward {
         k.backward_tile(pass, span, t, g ? sums + plan.quads * (g - 1) : nullptr, t > first,
                         scratch.blocks[slot].floats());
     });
-    if (plan.fused()) return;
-    for_chunks(plan.layers_of(s), [&](const Layer& layer, int64_t first, int64_t gates) {
-      const int64_t at = first << layer.arity;
-      k.grads(layer, first, gates, layer.first_sums + at, sums + layer.offset + at, plan.quads, plan.groups - 1);
-    });
+    plan.make_grads(s, sums);
   }
 };
 
@@ -92,6 +90,7 @@ int32_t backward(Plan& plan, GlMatrix x, GlMatrix grad_out, GlMatrix grad_x, voi
   pass.x = x;
   pass.grad_out = grad_out;
   pass.grad_x = grad_x;
+  if (!plan.pairs.empty()) return clusters_backward(plan, static_cast<float*>(save));
   const int segments = plan.segments();
   const bool has_quads = save && segments == 1;
   const Block quads(static_cast<size_t>(has_quads ? 0 : plan.quads_bytes()));
@@ -168,6 +167,7 @@ int64_t gl_save_bytes(const GlLayer* layers, int32_t count, int64_t batch, int32
 int64_t gl_work_bytes(const GlLayer* layers, int32_t count, int64_t batch, int32_t mode) try {
   const Plan plan(layers, count, batch, mode, false);
   if (!plan.ok) return -1;
+  if (!plan.pairs.empty()) return clusters_work_bytes(plan);
   const int64_t between = plan.segments() == 1 ? 0 : plan.quads_bytes() + 4 * plan.between();
   return between + plan.sums_bytes() + 4 * plan.backward_slots() * backward_scratch(plan.pass);
 } catch (const std::bad_alloc&) {

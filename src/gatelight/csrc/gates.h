@@ -53,10 +53,12 @@ struct Wires {
     if (W == 1) return;
     int64_t at[N];
     inputs<N, W>(j + AHEAD, at);
-    for (int i = 0; i < N; i++) __builtin_prefetch(rows + at[i]);
+    for (int i = 0; i < N; i++)
+      for (int part = 0; part < W; part += 16) __builtin_prefetch(rows + at[i] + part);
     if (!FETCHES_FAR<N, W> || !wide) return;
     inputs<N, W>(j + FAR_AHEAD, at);
-    for (int i = 0; i < N; i++) __builtin_prefetch(rows + at[i], 0, 2);
+    for (int i = 0; i < N; i++)
+      for (int part = 0; part < W; part += 16) __builtin_prefetch(rows + at[i] + part, 0, 2);
   }
 };
 
@@ -174,7 +176,7 @@ inline void run_fwd(const float* x, const Wires& wires, const float* c, int64_t 
     own.fetch<N, W>(j, x);
     if (far) {
       fetch_far<W>(out + (j + FAR_AHEAD) * out_stride);
-      __builtin_prefetch(out + (j + AHEAD) * out_stride, 1);
+      for (int part = 0; part < W; part += 16) __builtin_prefetch(out + (j + AHEAD) * out_stride + part, 1);
     }
     step(j);
   }
@@ -203,32 +205,38 @@ inline void run_bwd(const float* x, float* gx, const Wires& given, const float* 
   const bool far = FETCHES_FAR<N, W> && stride != W;  // the caller's matrix
   const bool near = W > 1 && (stride != W || wires.wide);  // other rows the processor fetches by itself
   const bool clear = from.clear;
-  auto step = [&](int64_t j, Row<W>* s) __attribute__((always_inline)) {
-    Row<W> in[N], g[N];
+  typedef Row<W == 32 ? 16 : W> Sum;
+  auto step = [&](int64_t j, Sum* s) __attribute__((always_inline)) {
+    Row<W> in[N], g[N], by_sample[ENTRIES];
     int64_t at[N];
     wires.inputs<N, W>(j, at);
     for (int i = 0; i < N; i++) in[i] = Row<W>::hold(x + at[i]);
-    gate_bwd<N, W, NEED_X>(c + (j << N), in, Row<W>::hold(o), s, g);
+    gate_bwd<N, W, NEED_X>(c + (j << N), in, Row<W>::hold(o), by_sample, g);
+    for (int k = 0; k < ENTRIES; k++) {
+      if constexpr (W == 32) s[k] = halves(by_sample[k]);
+      else s[k] = by_sample[k];
+    }
     // One input after the other: a gate may read the same row twice.
     if (NEED_X)
       for (int i = 0; i < N; i++) (Row<W>::load(gx + at[i]) + g[i]).store(gx + at[i]);
     if (clear) Row<W>::all(0.0f).store(o);
     o += stride;
   };
-  auto add = [&](int64_t j, const Row<W>* s) __attribute__((always_inline)) {
+  auto add = [&](int64_t j, const Sum* s) __attribute__((always_inline)) {
     if constexpr (W == 1)
       for (int k = 0; k < ENTRIES; k++) sums[(j << N) + k] = accumulate ? sums[(j << N) + k] + s[k].v[0] : s[k].v[0];
     else
       for (int k = 0; k < TOGETHER * ENTRIES; k += 16) add_sums(s + k, sums + (j << N) + k, accumulate);
   };
-  Row<W> s[TOGETHER * ENTRIES];
+  Sum s[TOGETHER * ENTRIES];
   int64_t j = 0;
   for (const int64_t end = wires.fetching(gates); j + TOGETHER <= end; j += TOGETHER) {
 #pragma GCC unroll 8
     for (int u = 0; u < TOGETHER; u++) {
       wires.fetch<N, W>(j + u, x);
       if (NEED_X) wires.fetch<N, W>(j + u, gx);
-      if (near) __builtin_prefetch(o + o_ahead);
+      if (near)
+        for (int part = 0; part < W; part += 16) __builtin_prefetch(o + o_ahead + part);
       if (far) fetch_far<W>(o + o_far_ahead);
       step(j + u, s + u * ENTRIES);
     }
@@ -238,7 +246,7 @@ inline void run_bwd(const float* x, float* gx, const Wires& given, const float* 
     for (int u = 0; u < TOGETHER; u++) {
       if (j + u < gates) step(j + u, s + u * ENTRIES);
       else
-        for (int k = 0; k < ENTRIES; k++) s[u * ENTRIES + k] = Row<W>::all(0.0f);
+        for (int k = 0; k < ENTRIES; k++) s[u * ENTRIES + k] = Sum::all(0.0f);
     }
     add(j, s);
   }

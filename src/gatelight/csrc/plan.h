@@ -9,6 +9,7 @@
 #include <limits>
 #include <vector>
 
+#include "clusters.h"
 #include "work.h"
 
 namespace gatelight {
@@ -44,6 +45,7 @@ struct Plan {
   int segment = 1;    // layers in a segment
   int64_t quads = 0;  // floats of a segment's coefficients, and of one group of its sums
   int groups = 1;
+  std::vector<int> pairs;  // layers of each pair where the stack is worked on cluster by cluster
   bool ok = false;
 
   // `whole`: all layers in one segment.
@@ -72,6 +74,8 @@ struct Plan {
     // costs 4 * 2^arity bytes for each gate, so that groups are few where the batch is small.
     const int64_t most = std::min(pass.tiles() / 2, batch >> (arity + 1));
     groups = fused() ? 1 : static_cast<int>(std::max<int64_t>(2, std::min<int64_t>(16, most)));
+    if (mode == GL_KEEP && !fused()) pairs = find_pairs(given, count);
+    if (!pairs.empty()) groups = static_cast<int>(std::min<int64_t>(groups, pass.wide_tiles()));
     ok = true;
   }
 
@@ -93,8 +97,16 @@ struct Plan {
     if (segments() > 1) return 4 * between() * checkpoints();
     int64_t bytes = quads_bytes();
     if (pass.mode == GL_RECOMPUTE) return bytes;
+    if (!pairs.empty()) return bytes + pairs_bytes();
     for (int l = 0; l + 1 < pass.count; l++) bytes += pass.saved_values(l) * pass.value_bytes();
     return bytes;
+  }
+
+  // Where layers come in pairs, the input of each pair is kept, rows padded and a few more of them.
+  int64_t pairs_bytes() const {
+    int64_t rows = 0;
+    for (int p = 0, l = 0; p < static_cast<int>(pairs.size()); l += pairs[p++]) rows += layers[l].in + SPARE_ROWS;
+    return 4 * rows * pass.padded_batch();
   }
 
   // The first group's sums fit into grad_theta unless their last run of 16 would stick out.
@@ -130,6 +142,15 @@ struct Plan {
 
   void make_quads(int s) const {
     if (!fused()) gatelight::make_quads(layers_of(s));
+  }
+
+  // grad_theta of a segment's layers from the sums of all groups.
+  void make_grads(int s, const float* sums) const {
+    if (fused()) return;
+    for_chunks(layers_of(s), [&](const Layer& layer, int64_t first, int64_t gates) {
+      const int64_t at = first << layer.arity;
+      kernels().grads(layer, first, gates, layer.first_sums + at, sums + layer.offset + at, quads, groups - 1);
+    });
   }
 };
 

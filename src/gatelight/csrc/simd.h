@@ -122,7 +122,7 @@ GL_INLINE void transpose(vf* v) { transpose_rounds<1>(v); }
 template <int W>
 GL_INLINE void fetch_far(const float* row) {
   if (W == 1) return;
-  __builtin_prefetch(row, 0, 2);
+  for (int i = 0; i < W; i += 16) __builtin_prefetch(row + i, 0, 2);
   __builtin_prefetch(row + W - 1, 0, 2);
 }
 
@@ -213,8 +213,9 @@ GL_INLINE vi lane_numbers(Indices<I...>) {
 }
 
 // The first `samples` of a row, then `filler`.
-GL_INLINE Row<16> cut(Row<16> r, int samples, float filler) {
-  for (int i = 0; i < Row<16>::PARTS; i++)
+template <int W>
+GL_INLINE Row<W> cut(Row<W> r, int samples, float filler) {
+  for (int i = 0; i < Row<W>::PARTS; i++)
     r.v[i] = select(lane_numbers(Lanes()) + i * LANES < samples, r.v[i], splat(filler));
   return r;
 }
@@ -244,6 +245,13 @@ GL_INLINE Row<W> madd(const Row<W>& a, const Row<W>& b, const Row<W>& c) {
   Row<W> r;
   for (int i = 0; i < Row<W>::PARTS; i++) r.v[i] = a.v[i] * b.v[i] + c.v[i];
   return r;
+}
+
+// Halves of 16 samples added.
+GL_INLINE Row<16> halves(const Row<32>& r) {
+  Row<16> sum;
+  for (int i = 0; i < Row<16>::PARTS; i++) sum.v[i] = r.v[i] + r.v[i + Row<16>::PARTS];
+  return sum;
 }
 
 // sums[k] (+)= the sum over the samples of s[k], for 16 rows at once.

@@ -133,7 +133,7 @@ _RECIPES: dict[str, dict[str, Any]] = {
     "paper": {
         "dataset": "cifar100", "layers": 4, "width": 128_000, "thresholds": 3, "steps": 250_000, "batch": 100,
         "lr": 0.01, "schedule": "constant", "validation": 0.1, "eval_every": 1_000, "augment": "crop-flip",
-        "augment_scale": 0.5,
+        "augment_scale": 0.5, "wiring": "random",
     },
 }  # fmt: skip
 

@@ -7,6 +7,7 @@ gates the same set of inputs.
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import torch
@@ -16,6 +17,10 @@ from gatelight import truthtable
 from gatelight.names import check_name
 
 NAMES = ("random", "unique")
+
+#: Gates of a cluster, and how many a layer has at least for the kernels to take it in clusters (csrc/kernels.h).
+CLUSTER = 1024
+CLUSTERED = 32 * CLUSTER
 
 _MAX_REPAIRS = 10_000
 _SIDEWAYS = 0.1
@@ -41,6 +46,38 @@ def wire(wiring: str, features: int, gates: int, arity: int, generator: torch.Ge
     if 2 * gates <= sets or gates == 1:
         return _balanced(features, gates, arity, generator, unique=True).int()
     return _complement(features, gates, arity, generator).int()
+
+
+def wire_clusters(
+    wiring: str, features: int, gates: int, arity: int, generator: torch.Generator, parts: int = 1
+) -> Tensor:
+    """Connections that stay inside clusters of :data:`CLUSTER` inputs (the last one takes what is left over), int32.
+
+    After a layer with other connections this is hardly a restriction: which inputs make a cluster is chance already.
+    The two layers then train cluster by cluster, inside the cache.
+
+    Args:
+        wiring: As in :func:`wire`, for each cluster.
+        features: Inputs of the layer.
+        gates: Gates of the layer; a cluster has as many as its share of the inputs.
+        arity: Inputs of a gate.
+        generator: Draws the connections.
+        parts: How many equal parts the gates are listed in, each with gates of all clusters one after the other: the
+            classes where the layer is the last.
+
+    >>> wire_clusters("random", 4096, 4096, 2, torch.Generator().manual_seed(0))[1024:2048].aminmax()
+    torch.return_types.aminmax(
+    min=tensor(1024, dtype=torch.int32),
+    max=tensor(2047, dtype=torch.int32))
+    """
+    begins = [*range(0, max(features - CLUSTER, 0) + 1, CLUSTER), features]
+    clusters = []
+    for first, end in itertools.pairwise(begins):
+        count = gates * end // features - gates * first // features
+        if count:
+            clusters.append(wire(wiring, end - first, count, arity, generator) + first)
+    fanin = torch.cat(clusters)
+    return fanin[(torch.arange(gates) % parts).argsort(stable=True)]
 
 
 def draw_sets(features: int, sets: int, members: int, generator: torch.Generator) -> Tensor:
