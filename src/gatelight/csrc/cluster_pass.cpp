@@ -14,7 +14,6 @@ class Clusters {
     common_.last = &plan.layers[pair.first + pair.layers - 1];
     common_.inner = pair.layers == 2 ? &plan.layers[pair.first] : nullptr;
     common_.most_gates = pair.most_gates;
-    common_.most_runs = pair.most_runs;
     common_.room_from = room(plan.layers[pair.first].in);
     common_.room_to = room(common_.last->gates);
   }
@@ -72,7 +71,9 @@ int32_t clusters_forward(Plan& plan, float* save) {
   const Pass& pass = plan.pass;
   const Kernels& k = kernels();
   const std::vector<Pair> pairs = make_pairs(plan.layers.data(), plan.pairs);
-  const Scratch scratch(get_threads(), scratch_floats(plan, pairs));
+  int64_t most = 0;
+  for (const Pair& pair : pairs) most = std::max(most, pair.clusters());
+  const Scratch scratch(slots(most), scratch_floats(plan, pairs));
   if (!scratch.ok) return GL_NO_MEMORY;
   plan.place_quads(save);
   plan.make_quads(0);

@@ -62,9 +62,6 @@ inline void cluster_tile_fwd(const Pass& pass, const Cluster& cluster, int64_t s
   }
 }
 
-// Sums of a run are padded to a multiple of 16.
-GL_INLINE int64_t padded_sums(const Layer& layer, int64_t gates) { return ((gates << layer.arity) + 15) / 16 * 16; }
-
 // Sums of the run are set, or added to (`accumulate`).
 template <int W>
 inline void run_of_gates_bwd(const Layer& layer, int64_t first, int64_t gates, const float* x, float* gx,
@@ -103,7 +100,7 @@ inline void cluster_tile_bwd(const Pass& pass, const Cluster& cluster, int64_t s
     run_of_gates_bwd<W>(last, run.first, run.gates, last_x, last_gx, last_wires(cluster, run, fanin), from, sums,
                         accumulate);
     fanin += run.gates * last.arity;
-    sums += padded_sums(last, run.gates);
+    sums += run.gates << last.arity;
   }
   if (inner)
     run_of_gates_bwd<W>(*inner, cluster.gates.first, cluster.gates.gates, x, gx, inner_wires(cluster),
@@ -125,7 +122,8 @@ inline void cluster_bwd(const Pass& pass, const Cluster& cluster, int64_t first,
                         float* memory) {
   const ClusterScratch scratch(cluster, memory);
   const Layer &last = *cluster.last, *inner = cluster.inner;
-  // A cluster's begin where 16 sums do, those of a run of the last layer seldom.
+  // Sums are written sixteen at a time, and so zeros after the end of a run, where the next run's sums come afterwards.
+  // In the group's array another cluster's may be there already: a run may begin anywhere, the inner gates may not.
   float* const inner_sums = inner ? inner->sums(group) + (cluster.gates.first << inner->arity) : nullptr;
   local_fanin(cluster, scratch.fanin);
   for (int64_t s = first; s < end; s += WIDE_TILE) {
@@ -137,7 +135,7 @@ inline void cluster_bwd(const Pass& pass, const Cluster& cluster, int64_t first,
   for (int64_t r = 0; r < cluster.runs; r++) {
     const GateRun& run = cluster.run[r];
     memcpy(last.sums(group) + (run.first << last.arity), sums, sizeof(float) * (run.gates << last.arity));
-    sums += padded_sums(last, run.gates);
+    sums += run.gates << last.arity;
   }
 }
 

@@ -37,7 +37,6 @@ Pair by_input(const GlLayer& layer) {
   }
   Pair pair{};
   pair.most_gates = *std::max_element(gates.begin(), gates.end());
-  pair.most_runs = *std::max_element(next.begin(), next.end());
   for (int64_t k = 0; k < clusters; k++) next[k + 1] += next[k];
   pair.begins = next;
   pair.runs.resize(found.size());
@@ -54,7 +53,6 @@ Pair by_place(const GlLayer& layer) {
   }
   pair.begins.push_back(static_cast<int64_t>(pair.begins.size()));
   pair.most_gates = pair.runs[0].gates;
-  pair.most_runs = 1;
   return pair;
 }
 

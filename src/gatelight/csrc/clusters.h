@@ -21,7 +21,7 @@ struct Pair {
   int first, layers;
   std::vector<GateRun> runs;    // of the last layer's gates, by cluster
   std::vector<int64_t> begins;  // where a cluster's runs begin, and the end
-  int64_t most_gates, most_runs;  // of the last layer in one cluster
+  int64_t most_gates;           // of the last layer in one cluster
 
   int64_t clusters() const { return static_cast<int64_t>(begins.size()) - 1; }
 };

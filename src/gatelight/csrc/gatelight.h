@@ -27,8 +27,8 @@ enum GlKind {
 
 enum GlMode {
   GL_RECOMPUTE = 0,  // forward saves coefficients (few layers) or the activations of three layers; backward reruns it
-  GL_KEEP = 1,       // forward saves coefficients and every hidden activation
-  GL_KEEP_BF16 = 2,  // the same with activations rounded to bfloat16
+  GL_KEEP = 1,       // forward saves coefficients and every hidden activation (clusters: every second layer's)
+  GL_KEEP_BF16 = 2,  // forward saves coefficients and every hidden activation, rounded to bfloat16
 };
 
 struct GlLayer {

@@ -91,7 +91,7 @@ struct Cluster {
   GateRun gates;              // of the inner layer
   const GateRun* run;         // of the last
   int64_t runs;
-  int64_t most_gates, most_runs;  // of the last layer in any cluster of the pair
+  int64_t most_gates;  // of the last layer in any cluster of the pair
   const float* rows_from;
   float* rows_to;              // forward: null for the pass's output
   bool streams;                // whether rows_to is aligned, to be written past the caches
@@ -111,7 +111,7 @@ struct ClusterScratch {
   float* gradients;  // of the inner layer's outputs, zero between clusters
   float* values;     // the outputs themselves
   float* some;       // rows of a run at the stack's end, where the caller's matrix does not serve
-  float* sums;       // of the last layer's runs, each padded to a multiple of 16
+  float* sums;       // of the last layer's runs, one after the other
   int32_t* fanin;    // of the last layer, inside the cluster
 
   ClusterScratch(const Cluster& c, float* memory) {
@@ -119,12 +119,11 @@ struct ClusterScratch {
     values = gradients + CLUSTER_ROWS * WIDE_TILE;
     some = values + CLUSTER_ROWS * WIDE_TILE;
     sums = some + c.most_gates * WIDE_TILE;
-    fanin = reinterpret_cast<int32_t*>(sums + (c.most_gates << c.last->arity) + 16 * c.most_runs);
+    fanin = reinterpret_cast<int32_t*>(sums + (c.most_gates << c.last->arity) + 16);
   }
 };
 inline int64_t cluster_scratch(const Cluster& c) {
-  return (2 * CLUSTER_ROWS + c.most_gates) * WIDE_TILE + (c.most_gates << c.last->arity) + 16 * c.most_runs +
-         c.most_gates * c.last->arity;
+  return (2 * CLUSTER_ROWS + c.most_gates) * WIDE_TILE + c.most_gates * (c.last->arity + (1 << c.last->arity)) + 16;
 }
 
 // Floats of scratch a thread needs.

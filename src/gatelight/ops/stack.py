@@ -41,7 +41,8 @@ def stack(
         fanins: For each layer int32 [gates, arity], checked by the caller.
         thetas: For each layer float32 [gates, parameters].
         kinds: For each layer a name in :data:`gatelight.ops.cpu.KINDS`.
-        memory: What forward leaves for backward: ``keep`` (one value for each gate and sample), ``keep-bf16``,
+        memory: What forward leaves for backward: ``keep`` (one value for each gate and sample; of every second layer
+            only, where those read inside clusters of wide ones), ``keep-bf16`` (one of two bytes for each),
             ``recompute`` (those of three layers; on a GPU the inputs of about sqrt(layers) layers), or ``auto``:
             ``keep`` on a GPU, by size on the CPU, see :data:`KEEP_LIMIT` and :data:`CACHED_GATES`.
 
