@@ -85,6 +85,15 @@ def test_clusters_of_equally_wide_layers_are_balanced() -> None:
     assert len({tuple(sorted(row)) for row in fanin.tolist()}) == 3500
 
 
+@pytest.mark.parametrize("clusters", [False, True])
+def test_a_class_reads_nothing_twice(clusters: bool) -> None:
+    size = 8192, 8192, 2, generator()
+    fanin = wire_clusters("random", *size, parts=10) if clusters else wire("random", *size)
+    for part in fanin.tensor_split(10):
+        # The fifth class begins with one shuffling of the inputs and ends with the next.
+        assert len(part.unique()) >= 0.98 * part.numel()
+
+
 def test_seed_decides() -> None:
     assert torch.equal(wire("random", 20, 30, 2, generator(1)), wire("random", 20, 30, 2, generator(1)))
     assert not torch.equal(wire("random", 20, 30, 2, generator(1)), wire("random", 20, 30, 2, generator(2)))

@@ -63,7 +63,7 @@ def wire_clusters(
         arity: Inputs of a gate.
         generator: Draws the connections.
         parts: How many equal parts the gates are listed in, each with gates of all clusters one after the other: the
-            classes where the layer is the last.
+            classes where the layer is the last. As with :func:`wire`, a part reads no input twice unless it must.
 
     >>> wire_clusters("random", 4096, 4096, 2, torch.Generator().manual_seed(0))[1024:2048].aminmax()
     torch.return_types.aminmax(
@@ -71,13 +71,14 @@ def wire_clusters(
     max=tensor(2047, dtype=torch.int32))
     """
     begins = [*range(0, max(features - CLUSTER, 0) + 1, CLUSTER), features]
-    clusters = []
+    clusters, part_of = [], []
     for first, end in itertools.pairwise(begins):
-        count = gates * end // features - gates * first // features
-        if count:
-            clusters.append(wire(wiring, end - first, count, arity, generator) + first)
-    fanin = torch.cat(clusters)
-    return fanin[(torch.arange(gates) % parts).argsort(stable=True)]
+        own = torch.arange(gates * first // features, gates * end // features)
+        if len(own):
+            clusters.append(wire(wiring, end - first, len(own), arity, generator) + first)
+            # Equal parts of each cluster. Gates that follow one another were dealt different inputs.
+            part_of.append((own % parts).sort().values)
+    return torch.cat(clusters)[torch.cat(part_of).argsort(stable=True)]
 
 
 def draw_sets(features: int, sets: int, members: int, generator: torch.Generator) -> Tensor:
