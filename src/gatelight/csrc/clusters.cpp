@@ -3,36 +3,51 @@
 namespace gatelight {
 namespace {
 
+// The cluster of an input. Unsigned: a division is a shift then.
+inline uint32_t cluster_of(int32_t input, uint32_t last) {
+  return std::min(static_cast<uint32_t>(input) / CLUSTER, last);
+}
+
+template <int N>
 bool reads_inside_clusters(const GlLayer& layer) {
-  const int32_t last = static_cast<int32_t>(cluster_count(layer.in) - 1);
+  const uint32_t last = static_cast<uint32_t>(cluster_count(layer.in) - 1);
   const int64_t step = 4096;  // gates between two looks at the result
   for (int64_t first = 0; first < layer.gates; first += step) {
-    const int32_t* fanin = layer.fanin + first * layer.arity;
+    const int32_t* fanin = layer.fanin + first * N;
     const int64_t gates = std::min(step, layer.gates - first);
-    int32_t apart = 0;
-    for (int64_t j = 0; j < gates; j++, fanin += layer.arity) {
-      const int32_t cluster = std::min(fanin[0] / CLUSTER, last);
-      for (int k = 1; k < layer.arity; k++) apart |= cluster ^ std::min(fanin[k] / CLUSTER, last);
-    }
+    uint32_t apart = 0;
+    for (int64_t j = 0; j < gates; j++)
+      for (int k = 1; k < N; k++) apart |= cluster_of(fanin[j * N], last) ^ cluster_of(fanin[j * N + k], last);
     if (apart) return false;
   }
   return true;
 }
 
+bool reads_inside_clusters(const GlLayer& layer) {
+  switch (layer.arity) {
+    case 1: return true;
+    case 2: return reads_inside_clusters<2>(layer);
+    case 3: return reads_inside_clusters<3>(layer);
+    case 4: return reads_inside_clusters<4>(layer);
+    case 5: return reads_inside_clusters<5>(layer);
+    default: return reads_inside_clusters<6>(layer);
+  }
+}
+
 // Gates of the layer by the cluster that they read.
 Pair by_input(const GlLayer& layer) {
   const int64_t clusters = cluster_count(layer.in);
+  const uint32_t last = static_cast<uint32_t>(clusters - 1);
   std::vector<GateRun> found;
-  std::vector<int64_t> of_run, gates(clusters), next(clusters + 1);
-  for (int64_t j = 0; j < layer.gates; j++) {
-    const int64_t cluster = std::min<int64_t>(layer.fanin[j * layer.arity] / CLUSTER, clusters - 1);
-    gates[cluster]++;
-    if (!found.empty() && of_run.back() == cluster) {
-      found.back().gates++;
-      continue;
-    }
-    found.push_back({j, 1});
+  std::vector<uint32_t> of_run;
+  std::vector<int64_t> gates(clusters), next(clusters + 1);
+  for (int64_t j = 0; j < layer.gates;) {
+    const int64_t first = j;
+    const uint32_t cluster = cluster_of(layer.fanin[j * layer.arity], last);
+    while (j < layer.gates && cluster_of(layer.fanin[j * layer.arity], last) == cluster) j++;
+    found.push_back({first, j - first});
     of_run.push_back(cluster);
+    gates[cluster] += j - first;
     next[cluster + 1]++;
   }
   Pair pair{};
