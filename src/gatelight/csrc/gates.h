@@ -207,14 +207,17 @@ inline void run_bwd(const float* x, float* gx, const Wires& given, const float* 
   const bool clear = from.clear;
   typedef Row<W == 32 ? 16 : W> Sum;
   auto step = [&](int64_t j, Sum* s) __attribute__((always_inline)) {
-    Row<W> in[N], g[N], by_sample[ENTRIES];
+    Row<W> in[N], g[N];
     int64_t at[N];
     wires.inputs<N, W>(j, at);
     for (int i = 0; i < N; i++) in[i] = Row<W>::hold(x + at[i]);
-    gate_bwd<N, W, NEED_X>(c + (j << N), in, Row<W>::hold(o), by_sample, g);
-    for (int k = 0; k < ENTRIES; k++) {
-      if constexpr (W == 32) s[k] = halves(by_sample[k]);
-      else s[k] = by_sample[k];
+    const Row<W> gradient = Row<W>::hold(o);
+    if constexpr (W == 32) {
+      Row<W> by_sample[ENTRIES];
+      gate_bwd<N, W, NEED_X>(c + (j << N), in, gradient, by_sample, g);
+      for (int k = 0; k < ENTRIES; k++) s[k] = halves(by_sample[k]);
+    } else {
+      gate_bwd<N, W, NEED_X>(c + (j << N), in, gradient, s, g);
     }
     // One input after the other: a gate may read the same row twice.
     if (NEED_X)
