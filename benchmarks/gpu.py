@@ -52,7 +52,7 @@ CASES = {
 
 
 def make_stack(case: Case, parametrization: str, device: torch.device) -> LogicStack:
-    """The network with hidden gates ordered by what they read, as the trainer builds it."""
+    """The network with hidden gates ordered by what they read, as the trainer does, and with random wiring."""
     layers, features = [], case.features
     for seed in range(case.layers):
         ordered = seed < case.layers - 1

@@ -69,6 +69,15 @@ def test_ordered_only_renames_gates() -> None:
     assert plain.fanin.tolist() != ordered.fanin.tolist()
 
 
+def test_clustered_gates_read_inside_clusters() -> None:
+    layer = LogicDense(2048, 100, seed=0, clustered=2)
+    assert torch.equal(layer.fanin[:, 0] // 1024, layer.fanin[:, 1] // 1024)
+    assert (layer.fanin[:, 0] // 1024).tolist() == ([0] * 25 + [1] * 25) * 2
+    for clustered, wiring in ((-1, "random"), (1, torch.zeros(100, 2, dtype=torch.int32))):
+        with pytest.raises(ValueError, match="clustered must be 0 or the number of parts"):
+            LogicDense(2048, 100, seed=0, clustered=clustered, wiring=wiring)
+
+
 def test_given_wiring_and_fixed_gates() -> None:
     wiring = torch.tensor([[0, 1], [2, 3], [3, 0]])
     fixed = torch.tensor([False, True, False])
