@@ -51,8 +51,9 @@ def test_wide_layers_read_inside_clusters() -> None:
     # Every class has gates of every cluster.
     for group in clusters(last)[:, 0].chunk(10):
         assert len(group.unique()) == CLUSTERED // CLUSTER
+    size: dict[str, Any] = {"width": CLUSTERED + 2, "layers": 2, "seed": 0}
     for changes in ({"wiring": "random"}, {"wiring": "unique"}, {"width": 30_000}, {"residual_fraction": 0.1}):
-        net = models.build("mnist", **{"width": CLUSTERED + 2, "layers": 2, "seed": 0, **changes})  # type: ignore[arg-type]
+        net = models.build("mnist", **(size | changes))
         assert not in_clusters(net.layers.layers[-1])
     with pytest.raises(ValueError, match="did you mean 'clustered'"):
         models.build("mnist", wiring="cluster")
