@@ -6,7 +6,7 @@
 
 Times are CPU time of one thread, medians of interleaved repetitions; ``--threads`` adds wall time at many threads.
 Nothing is reported unless the kernels' values and gradients equal the reference first. Rivals compute the same network
-with its gates in the order in which they were drawn; ours have hidden ones ordered by what they read, as our models do.
+with its gates in the order in which they were drawn; ours have hidden ones linked, as our models do (nn/wiring.py).
 Wide layers are wired as in our models, too: every second one inside clusters; "random wiring" is without. With both
 cifar-s and cifar-m among the cases, their steps are also measured in turns: how time grows with the gates.
 """

@@ -272,6 +272,17 @@ def permute(table: ArrayLike, order: Sequence[int]) -> NDArray[Any]:
     return np.ascontiguousarray(cube.transpose(axes)).reshape(values.shape)
 
 
+def exchange_ends(table: ArrayLike) -> NDArray[Any]:
+    """The table with the first and the last input exchanged.
+
+    >>> name(exchange_ends(from_name("a")))
+    'b'
+    """
+    order = list(range(arity_of(table)))
+    order[0], order[-1] = order[-1], order[0]
+    return permute(table, order)
+
+
 def support(table: ArrayLike) -> NDArray[np.bool_]:
     """Which inputs a table really depends on, bool [..., arity].
 

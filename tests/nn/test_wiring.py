@@ -5,7 +5,7 @@ import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from gatelight.nn.wiring import CLUSTER, chain, wire, wire_clusters
+from gatelight.nn.wiring import CLUSTER, link, wire, wire_clusters
 
 
 def generator(seed: int = 0) -> torch.Generator:
@@ -45,17 +45,22 @@ def test_the_papers_sizes() -> None:
 
 @given(st.integers(1, 30), st.integers(1, 60), st.integers(1, 6), st.integers(0, 5))
 @settings(deadline=None, max_examples=100)
-def test_a_chain_lists_every_gate_once(features: int, gates: int, arity: int, seed: int) -> None:
+def test_linking_keeps_every_gate(features: int, gates: int, arity: int, seed: int) -> None:
     fanin = torch.randint(0, features, (gates, arity), generator=generator(seed))
-    assert chain(fanin).sort().values.tolist() == list(range(gates))
+    before = fanin.clone()
+    linked, exchanged = link(fanin)
+    assert torch.equal(fanin, before)
+    linked[exchanged] = linked[exchanged][:, [-1, *range(1, arity - 1), 0][-arity:]]
+    assert sorted(linked.tolist()) == sorted(fanin.tolist())
 
 
-def test_a_chain_shares_inputs() -> None:
-    # Every input is read twice, so that gates form a few long cycles.
-    fanin = wire("random", 1000, 1000, 2, generator())
-    fanin = fanin[chain(fanin)]
-    shared = (fanin[1:, :, None] == fanin[:-1, None, :]).any(2).any(1)
-    assert int((~shared).sum()) < 20
+@pytest.mark.parametrize(("features", "breaks"), [(1000, 20), (50, 60)])
+def test_linked_gates_share_inputs(features: int, breaks: int) -> None:
+    # Where every input is read twice, gates form a few long rings, and each input is the first of one gate.
+    linked, _ = link(wire("random", features, 1000, 2, generator()))
+    assert int((linked[1:, 0] != linked[:-1, 1]).sum()) < breaks
+    if features == 1000:
+        assert linked[:, 0].sort().values.tolist() == list(range(1000))
 
 
 @given(st.integers(1, 5000), st.integers(1, 5000), st.integers(1, 3), st.integers(1, 7), st.integers(0, 5))

@@ -151,6 +151,17 @@ static void add_clustered(Layer& layer, bool listed, std::mt19937& random) {
   }
 }
 
+// Most gates read first what the gate before them reads last.
+static void add_linked(Layer& layer, std::mt19937& random) {
+  auto pick = [&](int64_t least, int64_t most) { return std::uniform_int_distribution<int64_t>(least, most)(random); };
+  int32_t last = 0;
+  for (int64_t j = 0; j < layer.gates; j++) {
+    layer.fanin.push_back(pick(0, 29) ? last : (int32_t)pick(0, layer.in - 1));
+    last = pick(0, 29) ? (int32_t)pick(0, layer.in - 1) : layer.fanin.back();
+    layer.fanin.push_back(last);
+  }
+}
+
 static Case random_case(std::mt19937& random) {
   auto pick = [&](int least, int most) { return std::uniform_int_distribution<int>(least, most)(random); };
   std::normal_distribution<float> normal;
@@ -165,7 +176,10 @@ static Case random_case(std::mt19937& random) {
     Layer layer{width, pick(1, 70), pick(1, 6), pick(0, 6), {}, {}, {}};
     if (wide) layer.arity = pick(1, 3), layer.gates = l == 1 ? pick(1, 700) : pick(32 * GL_CLUSTER, 34 * GL_CLUSTER);
     if (layer.kind == GL_SOFTMAX) layer.arity = pick(1, wide ? 2 : 3), layer.gates = wide ? layer.gates : pick(1, 20);
+    const bool linked = !(wide && second) && layer.kind != GL_SOFTMAX && pick(0, 2) == 0;
+    if (linked) layer.arity = 2, layer.gates = wide ? layer.gates : pick(65, 150);
     if (wide && second) add_clustered(layer, pick(0, 1) == 0, random);
+    else if (linked) add_linked(layer, random);
     else
       for (int64_t i = 0; i < layer.gates * layer.arity; i++) layer.fanin.push_back(pick(0, (int)width - 1));
     second = !second;

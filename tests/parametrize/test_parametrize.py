@@ -30,6 +30,18 @@ def test_formulas() -> None:
         assert torch.allclose(IWP(2, name).table(theta), torch.tensor([table]), atol=1e-6)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("arity", [1, 2, 3])
+def test_exchanged_inputs(kind: tuple[str, str], arity: int) -> None:
+    map_ = parametrize.make(kind[0], arity, kind[1])
+    theta = torch.randn(20, map_.parameters, generator=generator())
+    exchanged = map_.exchanged(theta)
+    for table in (map_.table, map_.rounded):
+        wanted = truthtable.exchange_ends(table(theta).numpy())
+        assert torch.allclose(table(exchanged), torch.from_numpy(wanted), atol=1e-6)
+    assert torch.equal(map_.exchanged(exchanged), theta)
+
+
 @pytest.mark.parametrize("name", ["sigmoid-st", "sin-st", "linear-st"])
 def test_straight_through_gradient_is_one(name: str) -> None:
     theta = torch.linspace(-4, 4, 8).view(2, 4).requires_grad_()

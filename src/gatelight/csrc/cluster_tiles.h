@@ -23,13 +23,12 @@ inline void local_fanin(const Cluster& cluster, int32_t* fanin) {
 }
 
 inline Wires inner_wires(const Cluster& cluster) {
-  const Layer& inner = *cluster.inner;
-  return {inner.fanin + cluster.gates.first * inner.arity, inner.gates - cluster.gates.first, inner.in > WIDE};
+  return wires(*cluster.inner, cluster.gates.first, false);
 }
 
 // Where gates of the last layer read: the cluster's rows, or, if it is the only layer, the pair's input.
 GL_INLINE Wires last_wires(const Cluster& cluster, const GateRun& run, const int32_t* local) {
-  if (cluster.inner) return {local, run.gates, false};
+  if (cluster.inner) return {local, run.gates, false, cluster.last->linked};
   return wires(*cluster.last, run.first, false);
 }
 

@@ -49,7 +49,7 @@ struct Chain {
                     c.width != layers[l - 1].out_wide()))
         return;
       const int64_t gates = c.out_channels * tree_gates(c.arity, c.depth);
-      c.layer = {{1, gates, c.arity, c.kind, c.fanin, c.theta, c.grad_theta}, nullptr, quads, nullptr};
+      c.layer = {{1, gates, c.arity, c.kind, c.fanin, c.theta, c.grad_theta}, nullptr, quads, nullptr, false};
       quads += round_up(gates << c.arity, 16);
       layers.push_back(c);
       widest_in = std::max(widest_in, c.channels * c.plane_in());

@@ -20,11 +20,13 @@ constexpr int64_t WIDE = 1 << 15;  // rows
 template <int N, int W>
 constexpr bool FETCHES_FAR = W > 1 && N <= 4;
 
-// Where a run of gates reads: indices of `known` gates (the run's and those that follow) into the rows of x.
+// Where a run of gates reads: indices of `known` gates (the run's and those that follow) into the rows of x. `linked`:
+// nearly every gate's first input is the last one of the gate before it.
 struct Wires {
   const int32_t* fanin;
   int64_t known;
   bool wide;
+  bool linked;
 
   // How many of the first `gates` gates have one to fetch for.
   int64_t fetching(int64_t gates) const {
@@ -47,17 +49,17 @@ struct Wires {
     for (; i < N; i++) at[i] = (int64_t)fanin[j * N + i] * W;
   }
 
-  // Fetches those of `rows` that gates after j read.
-  template <int N, int W>
-  GL_INLINE void fetch(int64_t j, const float* rows) const {
+  // Fetches those of `rows` that gates after j read, from input FIRST on; `far` ones, too.
+  template <int N, int W, int FIRST>
+  GL_INLINE void fetch(int64_t j, const float* rows, bool far) const {
     if (W == 1) return;
     int64_t at[N];
     inputs<N, W>(j + AHEAD, at);
-    for (int i = 0; i < N; i++)
+    for (int i = FIRST; i < N; i++)
       for (int part = 0; part < W; part += 16) __builtin_prefetch(rows + at[i] + part);
-    if (!FETCHES_FAR<N, W> || !wide) return;
+    if (!FETCHES_FAR<N, W> || !far) return;
     inputs<N, W>(j + FAR_AHEAD, at);
-    for (int i = 0; i < N; i++)
+    for (int i = FIRST; i < N; i++)
       for (int part = 0; part < W; part += 16) __builtin_prefetch(rows + at[i] + part, 0, 2);
   }
 };
@@ -152,34 +154,45 @@ struct Outputs {
   Outputs from(int64_t j, int width) const { return {rows + j * stride, stride, kept ? kept + j * width : nullptr}; }
 };
 
-// Rows of x are W floats apart.
-template <int N, int W, bool KEEP>
+// Rows of x are W floats apart. LINKED: a row stays in its register from the gate that reads it last to the one that
+// reads it first.
+template <int N, int W, bool KEEP, bool LINKED = false>
 inline void run_fwd(const float* x, const Wires& wires, const float* c, int64_t gates, const Outputs& to) {
   float *const out = to.rows, *const kept = to.kept;
   const int64_t out_stride = to.stride;
   const Wires own = wires;  // a copy of its own: as far as the compiler can tell, a stored row might lie on top of it
+  int64_t held_at = -1;
+  Row<W> held = Row<W>::all(0.0f);
   auto step = [&](int64_t j) __attribute__((always_inline)) {
     Row<W> in[N];
     int64_t at[N];
     own.inputs<N, W>(j, at);
-    for (int i = 0; i < N; i++) in[i] = Row<W>::hold(x + at[i]);
+    if (!LINKED || __builtin_expect(at[0] != held_at, 0)) held = Row<W>::hold(x + at[0]);
+    in[0] = held;
+    for (int i = 1; i < N; i++) in[i] = Row<W>::hold(x + at[i]);
     const float* coefficients = c + (j << N);
     Row<W> value;
-    if constexpr (N == 2) value = single_quad_value(coefficients, in[0], in[1]);
+    if constexpr (N == 2 && !LINKED) value = single_quad_value(coefficients, in[0], in[1]);
     else value = gate_value<N, W>(coefficients, in, nullptr);
+    if (LINKED) held_at = at[N - 1], held = in[N - 1];
     if (!KEEP || kept != out) value.store(out + j * out_stride);
     if (KEEP) value.stream(kept + j * W);
   };
-  const bool far = FETCHES_FAR<N, W> && out_stride != W;  // the caller's matrix
   int64_t j = 0;
-  for (const int64_t end = own.fetching(gates); j < end; j++) {
-    own.fetch<N, W>(j, x);
-    if (far) {
-      fetch_far<W>(out + (j + FAR_AHEAD) * out_stride);
-      for (int part = 0; part < W; part += 16) __builtin_prefetch(out + (j + AHEAD) * out_stride + part, 1);
+  const int64_t end = own.fetching(gates);
+  auto steps = [&](bool wide, bool far) __attribute__((always_inline)) {
+    for (; j < end; j++) {
+      own.fetch<N, W, LINKED>(j, x, wide);
+      if (far) {
+        fetch_far<W>(out + (j + FAR_AHEAD) * out_stride);
+        for (int part = 0; part < W; part += 16) __builtin_prefetch(out + (j + AHEAD) * out_stride + part, 1);
+      }
+      step(j);
     }
-    step(j);
-  }
+  };
+  const bool far = FETCHES_FAR<N, W> && out_stride != W;  // the caller's matrix
+  if (LINKED && !own.wide && !far) steps(false, false);  // leaves nothing to ask for in the loop
+  else steps(own.wide, far);
   for (; j < gates; j++) step(j);
 }
 
@@ -192,7 +205,8 @@ struct Gradient {
 };
 
 // x: rows of the inputs; gradients gx of the same rows are added to. sums: [gates, 2^N], padded to a multiple of 16.
-template <int N, int W, bool NEED_X>
+// LINKED: the gradient of a row stays in its register, too.
+template <int N, int W, bool NEED_X, bool LINKED = false>
 inline void run_bwd(const float* x, float* gx, const Wires& given, const float* c, int64_t gates,
                     const Gradient& from, float* sums, bool accumulate) {
   constexpr int ENTRIES = 1 << N;
@@ -202,15 +216,21 @@ inline void run_bwd(const float* x, float* gx, const Wires& given, const float* 
   const Wires wires = given;
   float* o = from.o;
   const int64_t stride = from.stride, o_ahead = AHEAD * stride, o_far_ahead = FAR_AHEAD * stride;
-  const bool far = FETCHES_FAR<N, W> && stride != W;  // the caller's matrix
-  const bool near = W > 1 && (stride != W || wires.wide);  // other rows the processor fetches by itself
   const bool clear = from.clear;
   typedef Row<W == 32 ? 16 : W> Sum;
+  int64_t held_at = -1;
+  Row<W> held = Row<W>::all(0.0f), held_gradient = held;
   auto step = [&](int64_t j, Sum* s) __attribute__((always_inline)) {
     Row<W> in[N], g[N];
     int64_t at[N];
     wires.inputs<N, W>(j, at);
-    for (int i = 0; i < N; i++) in[i] = Row<W>::hold(x + at[i]);
+    if (!LINKED || __builtin_expect(at[0] != held_at, 0)) {
+      if (LINKED && NEED_X && held_at >= 0) held_gradient.store(gx + held_at);
+      held = Row<W>::hold(x + at[0]);
+      if (LINKED && NEED_X) held_gradient = Row<W>::load(gx + at[0]);
+    }
+    in[0] = held;
+    for (int i = 1; i < N; i++) in[i] = Row<W>::hold(x + at[i]);
     const Row<W> gradient = Row<W>::hold(o);
     if constexpr (W == 32) {
       Row<W> by_sample[ENTRIES];
@@ -220,8 +240,14 @@ inline void run_bwd(const float* x, float* gx, const Wires& given, const float* 
       gate_bwd<N, W, NEED_X>(c + (j << N), in, gradient, s, g);
     }
     // One input after the other: a gate may read the same row twice.
-    if (NEED_X)
+    if (LINKED && NEED_X) {
+      (held_gradient + g[0]).store(gx + at[0]);
+      for (int i = 1; i < N - 1; i++) (Row<W>::load(gx + at[i]) + g[i]).store(gx + at[i]);
+      held_gradient = Row<W>::load(gx + at[N - 1]) + g[N - 1];
+    } else if (NEED_X) {
       for (int i = 0; i < N; i++) (Row<W>::load(gx + at[i]) + g[i]).store(gx + at[i]);
+    }
+    if (LINKED) held_at = at[N - 1], held = in[N - 1];
     if (clear) Row<W>::all(0.0f).store(o);
     o += stride;
   };
@@ -233,18 +259,25 @@ inline void run_bwd(const float* x, float* gx, const Wires& given, const float* 
   };
   Sum s[TOGETHER * ENTRIES];
   int64_t j = 0;
-  for (const int64_t end = wires.fetching(gates); j + TOGETHER <= end; j += TOGETHER) {
+  const int64_t end = wires.fetching(gates);
+  auto steps = [&](bool wide, bool near, bool far) __attribute__((always_inline)) {
+    for (; j + TOGETHER <= end; j += TOGETHER) {
 #pragma GCC unroll 8
-    for (int u = 0; u < TOGETHER; u++) {
-      wires.fetch<N, W>(j + u, x);
-      if (NEED_X) wires.fetch<N, W>(j + u, gx);
-      if (near)
-        for (int part = 0; part < W; part += 16) __builtin_prefetch(o + o_ahead + part);
-      if (far) fetch_far<W>(o + o_far_ahead);
-      step(j + u, s + u * ENTRIES);
+      for (int u = 0; u < TOGETHER; u++) {
+        wires.fetch<N, W, LINKED>(j + u, x, wide);
+        if (NEED_X) wires.fetch<N, W, LINKED>(j + u, gx, wide);
+        if (near)
+          for (int part = 0; part < W; part += 16) __builtin_prefetch(o + o_ahead + part);
+        if (far) fetch_far<W>(o + o_far_ahead);
+        step(j + u, s + u * ENTRIES);
+      }
+      add(j, s);
     }
-    add(j, s);
-  }
+  };
+  const bool far = FETCHES_FAR<N, W> && stride != W;  // the caller's matrix
+  const bool near = W > 1 && (stride != W || wires.wide);  // other rows the processor fetches by itself
+  if (LINKED && !near && !far) steps(false, false, false);  // leaves nothing to ask for in the loop
+  else steps(wires.wide, near, far);
   for (; j < gates; j += TOGETHER) {
     for (int u = 0; u < TOGETHER; u++) {
       if (j + u < gates) step(j + u, s + u * ENTRIES);
@@ -253,10 +286,12 @@ inline void run_bwd(const float* x, float* gx, const Wires& given, const float* 
     }
     add(j, s);
   }
+  if (LINKED && NEED_X && held_at >= 0) held_gradient.store(gx + held_at);
 }
 
 template <int W, bool KEEP>
 inline void gates_fwd(int arity, const float* x, const Wires& wires, const float* c, int64_t gates, const Outputs& to) {
+  if (W > 1 && arity == 2 && wires.linked) return run_fwd<2, W, KEEP, W != 1>(x, wires, c, gates, to);
   switch (arity) {
     case 1: return run_fwd<1, W, KEEP>(x, wires, c, gates, to);
     case 2: return run_fwd<2, W, KEEP>(x, wires, c, gates, to);
@@ -275,6 +310,8 @@ inline void gates_fwd(int arity, const float* x, const Wires& wires, const float
 template <int W, bool NEED_X>
 inline void gates_bwd(int arity, const float* x, float* gx, const Wires& wires, const float* c, int64_t gates,
                       const Gradient& from, float* sums, bool accumulate) {
+  if (W > 1 && arity == 2 && wires.linked)
+    return run_bwd<2, W, NEED_X, W != 1>(x, gx, wires, c, gates, from, sums, accumulate);
   switch (arity) {
     case 1: return run_bwd<1, W, NEED_X>(x, gx, wires, c, gates, from, sums, accumulate);
     case 2: return run_bwd<2, W, NEED_X>(x, gx, wires, c, gates, from, sums, accumulate);

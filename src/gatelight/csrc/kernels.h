@@ -34,6 +34,7 @@ struct Layer : GlLayer {
   const float* quads;  // coefficients [gates, 2^arity]; null: made from theta on the fly (batches of one tile)
   int64_t offset;      // where this layer's sums start in a segment's buffer, in floats, a multiple of 16
   float* first_sums;   // the first group's sums, in grad_theta itself where their sizes agree
+  bool linked;         // nearly every gate of two inputs reads first what the gate before it reads last
 
   float* sums(float* group) const { return group ? group + offset : first_sums; }
 };

@@ -17,6 +17,7 @@ namespace gatelight {
 namespace {
 
 constexpr size_t HUGE_PAGE = size_t(2) << 20;
+constexpr size_t LARGE = HUGE_PAGE / 4;  // blocks from this size on get huge pages: rows are read in any order
 constexpr size_t MOST_FREE_BLOCKS = 24;
 
 struct Entry {
@@ -35,14 +36,14 @@ const int registered = pthread_atfork([] { lock.lock(); }, [] { lock.unlock(); }
 #endif
 
 void* allocate(size_t bytes) {
-  const size_t align = bytes >= HUGE_PAGE ? HUGE_PAGE : 64;
+  const size_t align = bytes >= LARGE ? HUGE_PAGE : 64;
 #if defined(_WIN32)
   return _aligned_malloc(bytes, align);
 #else
   void* p = nullptr;
   if (posix_memalign(&p, align, bytes)) return nullptr;
 #if defined(MADV_HUGEPAGE)
-  if (bytes >= HUGE_PAGE) madvise(p, bytes, MADV_HUGEPAGE);
+  if (bytes >= LARGE) madvise(p, bytes, MADV_HUGEPAGE);
 #endif
   return p;
 #endif
@@ -59,7 +60,7 @@ void deallocate(void* p) {
 }  // namespace
 
 void* acquire(size_t bytes) noexcept try {
-  const size_t unit = bytes >= HUGE_PAGE ? HUGE_PAGE : 4096;
+  const size_t unit = bytes >= LARGE ? HUGE_PAGE : 4096;
   bytes = std::max<size_t>(1, (bytes + unit - 1) / unit) * unit;
   std::lock_guard<std::mutex> hold(lock);
   used.reserve(used.size() + 1);

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from gatelight import ops, parametrize, truthtable
-from gatelight.nn.wiring import chain, wire, wire_clusters
+from gatelight.nn.wiring import link, wire, wire_clusters
 
 
 def make_generator(seed: int | None) -> torch.Generator:
@@ -38,9 +38,9 @@ class LogicDense(nn.Module):
         init_strength: How far the init leans to its function; None is the paper's value.
         init_spread: Standard deviation of the init; None is the paper's value.
         wiring: ``random``, ``unique``, or the connections themselves, int [gates, arity].
-        ordered: List the gates such that each reads an input that the one before has just read. Between random layers
-            this only renames gates, and they run faster; not for the layer that ``GroupSum`` reads, where a gate's
-            place is its class.
+        ordered: List the gates, and the two ends of their inputs, such that each reads first what the one before has
+            read last. Between random layers this only renames gates, and they run faster; not for the layer that
+            ``GroupSum`` reads, where a gate's place is its class.
         clustered: Above 0, gates read inside clusters of 1,024 inputs, and are listed in this many equal parts, each
             with gates of all clusters: 1 for a hidden layer, the number of classes before ``GroupSum``. Wide layers
             (32,768 gates and more) train faster on a CPU where every second one is wired so.
@@ -83,10 +83,16 @@ class LogicDense(nn.Module):
         self.discrete = False
         generator = make_generator(seed)
         fanin = self._connections(wiring, clustered, generator)
-        self.register_buffer("fanin", fanin[chain(fanin)] if ordered else fanin)
+        exchanged = None
+        if ordered:
+            fanin, exchanged = link(fanin)
+        self.register_buffer("fanin", fanin)
         self.register_buffer("fixed", self._checked_mask(fixed))
         learnable = out_features if fixed is None else int((~fixed).sum())
         theta = self.parametrization.init(learnable, init, generator, strength=init_strength, spread=init_spread)
+        if exchanged is not None:  # the same functions of the same inputs as without
+            rows = exchanged if fixed is None else exchanged[~fixed]
+            theta[rows] = self.parametrization.exchanged(theta[rows])
         self.theta = nn.Parameter(theta)
         self.register_load_state_dict_post_hook(_check_loaded)  # type: ignore[no-untyped-call]
 

@@ -90,33 +90,40 @@ def draw_sets(features: int, sets: int, members: int, generator: torch.Generator
     return _balanced(features, sets, members, generator, unique=False)
 
 
-def chain(fanin: Tensor) -> Tensor:
-    """An order of the gates, int64 [gates], in which nearly all read an input that the gate before them has just read.
+def link(fanin: Tensor) -> tuple[Tensor, Tensor]:
+    """The gates in an order, and with their inputs in an order, in which they hang together.
 
-    Gates are edges between their first and last input. Edges that end at the same input are paired, and walks from edge
-    to edge list the gates.
+    The first input of nearly every gate is then the last one of the gate before it. Gates are edges between their first
+    and last input. Edges that end at the same input are paired, and walks from edge to edge list the gates. One that is
+    walked from its last input to its first has the two exchanged, so that its table must change, too.
 
-    >>> fanin = torch.tensor([[0, 1], [2, 3], [1, 2], [3, 0]])
-    >>> fanin[chain(fanin)].tolist()
-    [[0, 1], [1, 2], [2, 3], [3, 0]]
+    Returns:
+        The connections [gates, arity], and for which gates the first and the last input are exchanged, bool [gates].
+
+    >>> linked, exchanged = link(torch.tensor([[0, 1], [2, 3], [2, 1], [3, 0]]))
+    >>> linked.tolist(), exchanged.tolist()
+    ([[0, 1], [1, 2], [2, 3], [3, 0]], [False, True, False, False])
     """
     gates, arity = fanin.shape
     if arity == 1:
-        return fanin[:, 0].argsort(stable=True)
+        return fanin[fanin[:, 0].argsort(stable=True)], torch.zeros(gates, dtype=torch.bool)
     inputs, ends = fanin[:, [0, -1]].flatten().sort(stable=True)  # ends 2 j and 2 j + 1 belong to gate j
     nth = torch.arange(2 * gates) - torch.searchsorted(inputs, inputs)
     pairs = ((inputs[1:] == inputs[:-1]) & (nth[:-1] % 2 == 0)).nonzero().flatten()
     partners = torch.full((2 * gates,), -1)
     partners[ends[pairs]], partners[ends[pairs + 1]] = ends[pairs + 1], ends[pairs]
     partner = partners.tolist()
-    listed, order = bytearray(gates), []
+    listed, entered = bytearray(gates), []
     for start in range(gates):
         end = 2 * start
         while end >= 0 and not listed[end // 2]:
             listed[end // 2] = True
-            order.append(end // 2)
+            entered.append(end)
             end = partner[end ^ 1]
-    return torch.tensor(order)
+    walked = torch.tensor(entered)
+    linked, exchanged = fanin[walked // 2], walked % 2 == 1
+    linked[exchanged, 0], linked[exchanged, -1] = linked[exchanged, -1], linked[exchanged, 0]
+    return linked, exchanged
 
 
 def _balanced(features: int, gates: int, arity: int, generator: torch.Generator, *, unique: bool) -> Tensor:

@@ -32,6 +32,9 @@ class Parametrization(Protocol):
     def rounded(self, theta: Tensor) -> Tensor:
         """Rounded tables: 0 or 1 in theta's dtype, [gates, 2**arity]."""
 
+    def exchanged(self, theta: Tensor) -> Tensor:
+        """Parameters of the same functions with their first and last input exchanged, [gates, parameters]."""
+
     def init(
         self,
         gates: int,

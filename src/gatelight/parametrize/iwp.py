@@ -15,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -118,6 +119,10 @@ class IWP:
     def rounded(self, theta: Tensor) -> Tensor:
         """Tables rounded entry by entry, ``table > 1/2``, [gates, 2**arity]."""
         return (ESTIMATORS[self.estimator].value(theta) > 0.5).to(theta.dtype)
+
+    def exchanged(self, theta: Tensor) -> Tensor:
+        """Parameters of the same functions with their first and last input exchanged, [gates, parameters]."""
+        return theta[:, torch.from_numpy(truthtable.exchange_ends(np.arange(self.parameters)))]
 
     def init(
         self,

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -62,6 +63,11 @@ class OP:
     def rounded(self, theta: Tensor) -> Tensor:
         """The table of the function with the largest weight (the first of equals), [gates, 2**arity]."""
         return self._functions(theta)[theta.argmax(-1)]
+
+    def exchanged(self, theta: Tensor) -> Tensor:
+        """Parameters of the same functions with their first and last input exchanged, [gates, parameters]."""
+        tables = truthtable.exchange_ends(truthtable.all_tables(self.arity))
+        return theta[:, torch.from_numpy(tables @ (1 << np.arange(tables.shape[1] - 1, -1, -1)))]
 
     def init(
         self,
