@@ -48,7 +48,7 @@ def is_reference_forced() -> bool:
 
 def native_takes(*tensors: Tensor) -> bool:
     """Whether the native kernels compute these operands: float32 on the CPU, and not switched off or missing."""
-    if _chosen == "reference" or any(t.dtype != torch.float32 or t.device.type != "cpu" for t in tensors):
+    if _chosen == "reference" or any(t.dtype != torch.float32 or not t.is_cpu for t in tensors):
         return False
     if native.load() is None:
         if _chosen == "cpu":

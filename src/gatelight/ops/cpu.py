@@ -299,7 +299,7 @@ def call(name: str, *arguments: object) -> None:
 
 def _matrix(name: str, x: Tensor) -> tuple[Tensor, native.Matrix]:
     """A tensor [rows, batch] as the kernels read it, and what keeps its memory alive."""
-    if x.ndim != 2 or x.dtype != torch.float32 or x.device.type != "cpu":
+    if x.ndim != 2 or x.dtype != torch.float32 or not x.is_cpu:
         raise ValueError(
             f"{name} must be float32 [rows, batch] on the CPU, got {x.dtype} {tuple(x.shape)} on {x.device}"
         )
@@ -373,7 +373,8 @@ def _convs(
 
 def _check_theta(theta: Tensor, kind: str, arity: int) -> int:
     """The number of gates of parameters [gates, parameters]."""
-    check_name("kind", kind, KINDS)
+    if kind not in KINDS:
+        check_name("kind", kind, KINDS)
     most = MAX_OP_ARITY if kind == "op" else MAX_ARITY
     if not 1 <= arity <= most:
         raise ValueError(f"the arity of kind {kind!r} must be from 1 to {most}, got {arity}")
@@ -382,7 +383,7 @@ def _check_theta(theta: Tensor, kind: str, arity: int) -> int:
 
 
 def _check(name: str, tensor: Tensor, dtype: torch.dtype, ndim: int) -> None:
-    if tensor.dtype != dtype or tensor.ndim != ndim or tensor.device.type != "cpu" or not tensor.is_contiguous():
+    if tensor.dtype != dtype or tensor.ndim != ndim or not tensor.is_cpu or not tensor.is_contiguous():
         raise ValueError(
             f"{name} must be a contiguous {dtype} tensor of {ndim} dimensions on the CPU, "
             f"got {tensor.dtype} {tuple(tensor.shape)} on {tensor.device}"
