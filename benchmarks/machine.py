@@ -46,7 +46,12 @@ def interleaved(
     return {name: statistics.median(values) for name, values in times.items()}
 
 
-def sustained(functions: Mapping[str, Callable[[], object]], repeat: int, seconds: float = 0.03) -> dict[str, float]:
+def sustained(
+    functions: Mapping[str, Callable[[], object]],
+    repeat: int,
+    seconds: float = 0.03,
+    clock: Callable[[], float] = time.thread_time,
+) -> dict[str, float]:
     """Median seconds of a call when calls follow each other, of CPU time of this thread, measured in turns.
 
     In every turn a function is called for a while before it is timed for as long: a processor needs some milliseconds
@@ -55,8 +60,8 @@ def sustained(functions: Mapping[str, Callable[[], object]], repeat: int, second
     times: dict[str, list[float]] = {name: [] for name in functions}
     for _ in range(repeat):
         for name, function in functions.items():
-            _call_for(function, seconds)
-            times[name].append(_call_for(function, seconds))
+            _call_for(function, seconds, clock)
+            times[name].append(_call_for(function, seconds, clock))
     return {name: statistics.median(values) for name, values in times.items()}
 
 
@@ -83,13 +88,13 @@ def _once(function: Callable[[], object], clock: Callable[[], float]) -> float:
     return clock() - begun
 
 
-def _call_for(function: Callable[[], object], seconds: float) -> float:
+def _call_for(function: Callable[[], object], seconds: float, clock: Callable[[], float]) -> float:
     """Mean seconds of a call, called again and again until the time is over."""
-    calls, begun = 0, time.thread_time()
+    calls, begun = 0, clock()
     while True:
         function()
         calls += 1
-        elapsed = time.thread_time() - begun
+        elapsed = clock() - begun
         if elapsed >= seconds:
             return elapsed / calls
 

@@ -4,7 +4,8 @@
     python benchmarks/train_step.py --case mnist-s     one case
     python benchmarks/train_step.py --quick            few repetitions
 
-Times are CPU time of one thread, medians of interleaved repetitions; ``--threads`` adds wall time at many threads.
+Times are CPU time of one thread; ``--threads`` adds wall time at many threads. Steps are measured in turns, as they
+follow each other in training: each is repeated for a while before it is timed for as long. Medians over the turns.
 Nothing is reported unless the kernels' values and gradients equal the reference first. Rivals compute the same network
 with its gates in the order in which they were drawn; ours have hidden ones linked, as our models do (nn/wiring.py).
 Wide layers are wired as in our models, too: every second one inside clusters; "random wiring" is without. With both
@@ -88,6 +89,9 @@ class FeatureMajorTorch(nn.Module):
                 x = t0 + c1 * q + c2 * p + c3 * p * q
         return x
 
+
+#: Seconds of a turn beside rivals that take up to 20 times as long.
+RIVALS_TURN = 0.1
 
 #: Groups of the last layer where it is wired in clusters.
 CLASSES = 10
@@ -185,7 +189,7 @@ def run_case(name: str, case: Case, threads: int, quick: bool) -> dict[str, obje
         del functions["gatelight, OP"]
     if case.width >= CLUSTERED:
         functions["gatelight, random wiring"] = step(LogicStack(make_layers(case, clustered=False)), x, weights)
-    seconds = machine.interleaved(functions, repeat)
+    seconds = machine.sustained(functions, repeat)
     slow: dict[str, Callable[[], object]] = {"gatelight": functions["gatelight"]}
     drawn = make_layers(case, ordered=False)
     slow["reference"] = on_reference(step(LogicStack(drawn), x, weights))
@@ -194,10 +198,10 @@ def run_case(name: str, case: Case, threads: int, quick: bool) -> dict[str, obje
         slow["plain torch, addcmul"] = step(FeatureMajorTorch(drawn, fused=True), x.t(), weights.t())
     if torchlogix := _torchlogix(case):
         slow["torchlogix"] = step(torchlogix, x.contiguous(), weights)
-    rivals = machine.interleaved(slow, max(3, repeat // 4))
+    rivals = machine.sustained(slow, max(3, repeat // 4), RIVALS_TURN)
     ratios = {other: value / rivals["gatelight"] for other, value in rivals.items() if other != "gatelight"}
     cpu.set_threads(threads)
-    wall = machine.interleaved({"wall": functions["gatelight"]}, repeat, time.monotonic)["wall"]
+    wall = machine.sustained({"wall": functions["gatelight"]}, repeat, clock=time.monotonic)["wall"]
     cpu.set_threads(1)
     return {
         "case": asdict(case),
@@ -215,7 +219,7 @@ def growth(repeat: int) -> dict[str, float]:
         x = torch.randint(0, 2, (case.features, case.batch)).float().t()
         weights = torch.randn(case.width, case.batch).t()
         functions[name] = step(LogicStack(make_layers(case)), x, weights)
-    seconds = machine.interleaved(functions, repeat)
+    seconds = machine.sustained(functions, repeat, RIVALS_TURN)
     times = seconds["cifar-m"] / seconds["cifar-s"]
     gates = CASES["cifar-m"].gates / CASES["cifar-s"].gates
     return {
