@@ -1,3 +1,4 @@
+import sys
 from typing import Any
 
 import pytest
@@ -6,7 +7,7 @@ from torch import Tensor, nn
 
 from gatelight import native, ops
 from gatelight.nn import GroupSum, LogicDense, LogicNetwork, LogicStack, rounded
-from gatelight.ops.stack import choose_memory
+from gatelight.ops import cpu
 from gatelight.parametrize import ESTIMATORS
 
 needs_kernels = pytest.mark.skipif(native.load() is None, reason=f"no native kernels: {native.why_not()}")
@@ -65,19 +66,21 @@ def test_every_estimator(estimator: str) -> None:
         ops.set_backend("auto")
 
 
-@pytest.mark.parametrize(
-    ("batch", "gates", "mode"),
-    [
-        (100, [12_000] * 4, "recompute"),  # a tile stays in the cache
-        (100, [12_000] * 80, "keep"),
-        (100, [128_000] * 4, "keep"),
-        (100, [64_000] * 6, "keep"),
-        (16, [12_000] * 4, "keep"),  # one tile: mapping the parameters again costs more
-        (1000, [128_000] * 4, "recompute"),  # 2 GB
-    ],
-)
-def test_memory_by_size(batch: int, gates: list[int], mode: str) -> None:
-    assert choose_memory(batch, gates) == mode
+@needs_kernels
+def test_auto_keeps_activations_unless_they_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    modes = []
+
+    def record(*arguments: Any, **options: Any) -> tuple[Tensor, Tensor]:
+        modes.append(arguments[4])
+        return stack_fwd(*arguments, **options)
+
+    stack_fwd = cpu.stack_fwd
+    monkeypatch.setattr(cpu, "stack_fwd", record)
+    model = LogicStack([LogicDense(8, 40, seed=0), LogicDense(40, 60, seed=1)])
+    for limit in (4 * 7 * 100, 4 * 7 * 100 - 1):
+        monkeypatch.setattr(sys.modules["gatelight.ops.stack"], "KEEP_LIMIT", limit)
+        model(torch.rand(7, 8))
+    assert modes == ["keep", "recompute"]
 
 
 def test_saves_like_its_layers() -> None:

@@ -15,13 +15,8 @@ from gatelight.ops.backend import gpu_takes, native_takes
 
 MEMORY = ("auto", *cpu.MODES)
 
-#: ``auto`` computes activations again in backward above this many bytes of them, where memory is short, ...
+#: ``auto`` computes activations again in backward above this many bytes of them.
 KEEP_LIMIT = 1 << 30
-#: ... and where all layers together have no more gates than this: a tile of 16 samples then stays in the cache, and
-#: computing is about as fast as storing and loading.
-CACHED_GATES = 1 << 16
-#: Samples of a tile (csrc/kernels.h).
-TILE = 16
 
 
 def can_stack(x: Tensor, thetas: Sequence[Tensor]) -> bool:
@@ -44,7 +39,7 @@ def stack(
         memory: What forward leaves for backward: ``keep`` (one value for each gate and sample; of every second layer
             only, where those read inside clusters of wide ones), ``keep-bf16`` (one of two bytes for each),
             ``recompute`` (those of three layers; on a GPU the inputs of about sqrt(layers) layers), or ``auto``:
-            ``keep`` on a GPU, by size on the CPU, see :data:`KEEP_LIMIT` and :data:`CACHED_GATES`.
+            ``keep``, but ``recompute`` on the CPU where activations take more than :data:`KEEP_LIMIT` bytes.
 
     Returns:
         Outputs of the last layer [batch, gates], a transposed view of [gates, batch].
@@ -55,19 +50,12 @@ def stack(
 
         return chain.stack(x.t(), fanins, thetas, kinds, "keep" if memory == "auto" else memory).t()
     if memory == "auto":
-        memory = choose_memory(x.shape[0], [fanin.shape[0] for fanin in fanins])
+        activations = x.shape[0] * sum(fanin.shape[0] for fanin in fanins)
+        memory = "recompute" if 4 * activations > KEEP_LIMIT else "keep"
     if not (torch.is_grad_enabled() and (x.requires_grad or any(t.requires_grad for t in thetas))):
         return cpu.stack_fwd(x.t(), fanins, [t.detach() for t in thetas], kinds, "recompute", save=False)[0].t()
     out: Tensor = _Stack.apply(x.t(), tuple(kinds), memory, *fanins, *thetas)  # type: ignore[no-untyped-call]
     return out.t()
-
-
-def choose_memory(batch: int, gates: Sequence[int]) -> str:
-    """The memory mode for a batch and layers of so many gates."""
-    if 4 * sum(gates) * batch > KEEP_LIMIT:
-        return "recompute"
-    # In a batch of one tile, parameters cost more than activations, and computing again would map them again.
-    return "recompute" if batch > TILE and sum(gates) <= CACHED_GATES else "keep"
 
 
 class _Stack(torch.autograd.Function):
