@@ -209,6 +209,7 @@ struct Gradient {
 template <int N, int W, bool NEED_X, bool LINKED = false>
 inline void run_bwd(const float* x, float* gx, const Wires& given, const float* c, int64_t gates,
                     const Gradient& from, float* sums, bool accumulate) {
+  static_assert(!LINKED || N == 2, "a row in the middle would need its gradient added");
   constexpr int ENTRIES = 1 << N;
   // Sums are reduced sixteen rows at a time: eight gates of arity 1, four of arity 2, ..., one of arity 4 and up.
   constexpr int TOGETHER = W == 1 || N >= 4 ? 1 : 16 >> N;
@@ -242,7 +243,6 @@ inline void run_bwd(const float* x, float* gx, const Wires& given, const float* 
     // One input after the other: a gate may read the same row twice.
     if (LINKED && NEED_X) {
       (held_gradient + g[0]).store(gx + at[0]);
-      for (int i = 1; i < N - 1; i++) (Row<W>::load(gx + at[i]) + g[i]).store(gx + at[i]);
       held_gradient = Row<W>::load(gx + at[N - 1]) + g[N - 1];
     } else if (NEED_X) {
       for (int i = 0; i < N; i++) (Row<W>::load(gx + at[i]) + g[i]).store(gx + at[i]);
