@@ -75,8 +75,9 @@ def test_ordered_gates_pass_on_what_they_would_otherwise(kind: str, arity: int) 
     # The residual init passes a gate's first input, and an input that changes places takes this with it. Were every
     # input the first one of one gate, and so passed on once, networks would round worse (docs/log.md).
     def passed(*, ordered: bool, fixed: torch.Tensor | None = None) -> tuple[LogicDense, list[int]]:
-        options = {"arity": arity, "parametrization": kind, "init_spread": 0.1, "seed": 4}
-        layer = LogicDense(300, 300, ordered=ordered, fixed=fixed, **options)  # type: ignore[arg-type]
+        layer = LogicDense(
+            300, 300, arity=arity, parametrization=kind, init_spread=0.1, ordered=ordered, seed=4, fixed=fixed
+        )
         with rounded(layer):
             passes = layer(torch.eye(300)).int()  # x[i] alone turns on exactly the gates that pass input i
         assert passes.sum(0).tolist() == [1] * 300
