@@ -116,7 +116,7 @@ def test_refusals_name_the_layer(model: nn.Module, message: str) -> None:
 
 
 def test_wrong_shape() -> None:
-    with pytest.raises(ValueError, match=r"shape \(1, 5, 5\) give 25 bits, the first layer reads 16"):
+    with pytest.raises(ValueError, match=r"reads \[16\], but gets \[1, 5, 5\]"):
         discretize(nn.Sequential(LogicDense(16, 4), GroupSum(2)), input_shape=(1, 5, 5))
     with pytest.raises(ValueError, match=r"takes \[batch, 1, 8, 8\], got \(3, 1, 8, 9\)"):
         models.build("digits", seed=0)(torch.rand(3, 1, 8, 9))
@@ -162,7 +162,7 @@ def test_sequence_of_conv_layers() -> None:
     assert_same(net, circuit, x)
     with pytest.raises(ValueError, match="need an input_shape"):
         discretize(net)
-    with pytest.raises(ValueError, match="feed a dense one of 6 inputs"):
+    with pytest.raises(ValueError, match=r"reads \[6\], but gets \[24\]"):
         discretize(net, input_shape=(2, 20, 20))
     without_dense = nn.Sequential(*list(net)[:4], nn.Flatten(), GroupSum(3))
     assert_same(without_dense, discretize(without_dense, input_shape=(2, 8, 7)), x)
@@ -188,5 +188,5 @@ def test_images_behind_an_encoder_need_their_shape() -> None:
 
 def test_thresholds_for_other_channels_are_refused() -> None:
     net = nn.Sequential(Thermometer(torch.rand(3, 2)), nn.Flatten(), LogicDense(32, 20, seed=0), GroupSum(2))
-    with pytest.raises(ValueError, match="the encoder is for 3 features or channels"):
+    with pytest.raises(ValueError, match="it is for 3 features or channels"):
         discretize(net, input_shape=(1, 4, 4))

@@ -208,7 +208,7 @@ def test_conv_on_own_images() -> None:
         ({"dataset": "digits", "layers": 3}, "for the model dlgn"),
         ({"dataset": "digits", "residual_fraction": 0.5}, "for the model dlgn"),
         ({"dataset": "digits", "size": "XL"}, "size of the digits network"),
-        ({"dataset": "digits", "tree_depth": 0}, "depth must be at least 1"),
+        ({"dataset": "digits", "tree_depth": 0}, "depth must be a whole number of at least 1"),
         ({"dataset": "digits", "channels_per_tree": 0}, "channels_per_tree must be from 1"),
     ],
 )

@@ -1,19 +1,25 @@
-"""From a trained model to a circuit: the only bridge from torch."""
+"""From a trained model to a circuit: the only bridge from torch.
+
+A model is walked in the order in which torch would call its modules, with an array of nets in the place of a batch:
+flattening reshapes the array, a layer of gates adds its gates and returns theirs. The result is then compared with the
+rounded model on random inputs.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import nn
+from torch import Tensor, nn
 
 from gatelight import truthtable
 from gatelight.circuit import Circuit
 from gatelight.nn import (
+    GateIntervention,
     GroupSum,
     LogicConv2d,
     LogicConvStack,
@@ -22,8 +28,18 @@ from gatelight.nn import (
     LogicStack,
     OrPool2d,
     Thermometer,
+    rounded,
 )
+from gatelight.nn.checks import check_shape
 from gatelight.nn.conv_stack import ConvStep
+
+#: Random inputs on which every circuit is compared with its model.
+SAMPLES = 1000
+
+_SEQUENCES = (nn.Sequential, LogicStack, LogicConvStack)
+#: What does nothing in evaluation.
+_NOTHING = (nn.Identity, nn.Dropout, GateIntervention)
+_LEAVES = (Thermometer, LogicConv2d, OrPool2d, LogicDense, GroupSum, nn.Flatten, *_NOTHING)
 
 
 def discretize(
@@ -36,57 +52,266 @@ def discretize(
     Circuit(inputs=4, gates=10, depth=2, outputs=4, classes=2)
 
     Args:
-        model: A :class:`~gatelight.nn.LogicNetwork`, or an ``nn.Sequential`` of an optional ``Thermometer``, then
-            ``LogicConv2d`` and ``OrPool2d`` or ``LogicConvStack``s of them, ``LogicDense`` layers or ``LogicStack``s
-            of them, and a ``GroupSum``; ``nn.Flatten`` and ``nn.Identity`` may stand in between.
+        model: A :class:`~gatelight.nn.LogicNetwork`, or an ``nn.Sequential`` (of sequences, of stacks, nested as one
+            likes) of an optional ``Thermometer``, then ``LogicConv2d`` and ``OrPool2d``, ``LogicDense`` layers, and a
+            ``GroupSum``. ``nn.Flatten``, and what does nothing in evaluation (``nn.Identity``, ``nn.Dropout``,
+            ``GateIntervention``), may stand in between.
         input_shape: Shape of one sample where the model does not know it, such as (1, 28, 28).
         class_names: Names that the circuit carries along.
-    """
-    parts = _parts(model)
-    shape = model.input_shape if isinstance(model, LogicNetwork) else None
-    if input_shape is not None:
-        shape = tuple(input_shape)
-    if parts.conv:
-        if shape is None or len(shape) != 3:
-            raise ValueError(f"convolutional layers need an input_shape (channels, h, w), got {shape}")
-        bits = parts.conv[0].layer.in_channels * shape[1] * shape[2]
-    else:
-        bits = parts.dense[0].in_features
-        if shape is None and parts.images and parts.encoder is not None and parts.encoder.count > 1:
-            raise ValueError("give the input_shape of one sample: the order of the encoder's bits depends on it")
-    feature, threshold, shape = _encoding(parts.encoder, bits, shape, parts.flat)
 
-    netlist = Netlist(len(feature))
-    nets = np.arange(len(feature), dtype=np.int32)
-    image = shape[1:]
-    for step in parts.conv:
-        nets = nets.reshape(step.layer.in_channels, *image)
-        nets = add_conv(netlist, nets, step)
-        image = nets.shape[1:]
-    nets = nets.reshape(-1)
-    for layer in parts.dense:
-        if len(nets) != layer.in_features:
-            raise ValueError(f"layers of {len(nets)} outputs feed a dense one of {layer.in_features} inputs")
-        nets = netlist.add(nets[layer.fanin.cpu().numpy()], layer.rounded_table().to(torch.uint8).cpu().numpy())
-    classes = parts.head.classes
-    if len(nets) % classes:
-        raise ValueError(f"{classes} classes do not divide the {len(nets)} gates of the last layer")
-    fanin, arity, table = netlist.arrays()
-    return Circuit(
-        inputs=len(feature),
-        fanin=fanin,
-        arity=arity,
-        table=table,
-        outputs=nets,
-        group_start=np.arange(classes + 1, dtype=np.int32) * np.int32(len(nets) // classes),
-        bias=np.zeros(classes, np.int32),
-        temperature=parts.head.temperature,
-        features=math.prod(shape),
-        encoder_feature=feature,
-        encoder_threshold=threshold,
-        class_names=tuple(class_names),
-        feature_shape=shape,
-    )
+    Raises:
+        ValueError: If a part of the model has no circuit, has hooks or a forward of its own, or holds parameters that
+            are not finite; or if the circuit and the rounded model differ.
+    """
+    parts = list(_walk(model, ""))
+    shape = _input_shape(model, parts, input_shape)
+    state = _State(np.arange(math.prod(shape), dtype=np.int32).reshape(shape))
+    for name, part in parts:
+        if state.head is not None and not isinstance(part, _NOTHING):
+            raise ValueError(f"cannot make a circuit of layer {name!r}, {_kind(part)}: it stands behind the group sums")
+        try:
+            _emit(state, part)
+        except ValueError as error:
+            raise ValueError(f"cannot make a circuit of layer {name!r}, {_kind(part)}: {error}") from None
+    circuit = state.circuit(shape, class_names)
+    _compare(model, circuit, state)
+    return circuit
+
+
+@dataclass
+class _State:
+    """A circuit in the making, and what stands in for a batch.
+
+    Attributes:
+        nets: The nets that the next module reads, int32 in the shape of its input; raw features before the encoder.
+        encoder: The encoder, once it has been passed.
+        feature: Raw feature of each input bit.
+        threshold: What it must exceed.
+        netlist: The gates, from the first one on.
+        head: The group sums, at the end.
+    """
+
+    nets: NDArray[np.int32]
+    encoder: Thermometer | None = None
+    feature: NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
+    threshold: NDArray[np.float32] = field(default_factory=lambda: np.empty(0, np.float32))
+    netlist: Netlist | None = None
+    head: GroupSum | None = None
+
+    def gates(self) -> Netlist:
+        """The netlist; without an encoder raw features are the input bits."""
+        if self.netlist is None:
+            if self.encoder is None:
+                self.feature = self.nets.reshape(-1)
+                self.threshold = np.full(self.nets.size, 0.5, np.float32)
+            self.netlist = Netlist(len(self.feature))
+        return self.netlist
+
+    def circuit(self, shape: tuple[int, ...], class_names: Sequence[str]) -> Circuit:
+        """The circuit, once the head is there."""
+        if self.head is None or self.netlist is None or not self.netlist.gates:
+            raise ValueError("cannot make a circuit of a model that does not end in logic layers and a GroupSum")
+        fanin, arity, table = self.netlist.arrays()
+        classes = self.head.classes
+        return Circuit(
+            inputs=len(self.feature),
+            fanin=fanin,
+            arity=arity,
+            table=table,
+            outputs=self.nets,
+            group_start=np.arange(classes + 1, dtype=np.int32) * np.int32(len(self.nets) // classes),
+            bias=np.zeros(classes, np.int32),
+            temperature=self.head.temperature,
+            features=math.prod(shape),
+            encoder_feature=self.feature,
+            encoder_threshold=self.threshold,
+            class_names=tuple(class_names),
+            feature_shape=shape,
+        )
+
+
+def _kind(part: nn.Module | ConvStep) -> str:
+    return f"a {type(part.layer if isinstance(part, ConvStep) else part).__name__}"
+
+
+def _walk(module: nn.Module, name: str) -> Iterator[tuple[str, nn.Module | ConvStep]]:
+    """The parts of a model in the order in which they run, refusing by name what has no circuit.
+
+    Pooling right behind a convolutional layer goes with it, as one step.
+    """
+    step: tuple[str, ConvStep] | None = None
+    for label, leaf in _leaves(module, name):
+        if isinstance(leaf, OrPool2d) and step is not None:
+            step = step[0], ConvStep(step[1].layer, step[1].pool * leaf.size)
+            continue
+        if isinstance(leaf, _NOTHING):
+            continue
+        if step is not None:
+            yield step
+        step = (label, ConvStep(leaf, 1)) if isinstance(leaf, LogicConv2d) else None
+        if step is None:
+            yield label, leaf
+    if step is not None:
+        yield step
+
+
+def _leaves(module: nn.Module, name: str) -> Iterator[tuple[str, nn.Module]]:
+    what = f"layer {name!r}, a {type(module).__name__}" if name else f"a {type(module).__name__}"
+    if module._forward_hooks or module._forward_pre_hooks:
+        raise ValueError(f"cannot make a circuit of {what}: it has forward hooks, which may change what it computes")
+    if _runs_as(module, LogicNetwork, "encode", "scores"):
+        assert isinstance(module, LogicNetwork)
+        yield from _network_leaves(module, name)
+    elif any(_runs_as(module, kind) for kind in _SEQUENCES):
+        for label, child in module._modules.items():
+            if child is not None:
+                yield from _leaves(child, f"{name}.{label}" if name else label)
+    elif any(_runs_as(module, kind) for kind in _LEAVES):
+        yield name, module
+    else:
+        raise ValueError(f"cannot make a circuit of {what}{_WHY_NOT}")
+
+
+_WHY_NOT = "; expected a LogicNetwork, sequences, gatelight's layers and nn.Flatten, with the forward they come with"
+
+
+def _runs_as(module: nn.Module, kind: type[nn.Module], *methods: str) -> bool:
+    """Whether calling a module does what its class ``kind`` does, and not what a subclass or a patch makes of it."""
+    if not isinstance(module, kind) or type(module).__call__ is not nn.Module.__call__:
+        return False
+    names = ("forward", *methods)
+    return all(getattr(type(module), n) is getattr(kind, n) and n not in module.__dict__ for n in names)
+
+
+def _network_leaves(net: LogicNetwork, name: str) -> Iterator[tuple[str, nn.Module]]:
+    """What a network does: encode, flatten, view as images, convolve, flatten, and the dense part."""
+
+    def below(child: str, module: nn.Module) -> Iterator[tuple[str, nn.Module]]:
+        return _leaves(module, f"{name}.{child}" if name else child)
+
+    if net.encoder is not None:
+        yield from below("encoder", net.encoder)
+    if net.conv is not None:
+        yield from below("conv", net.conv)
+    yield name, nn.Flatten()
+    yield from below("layers", net.layers)
+    yield from below("head", net.head)
+
+
+def _input_shape(
+    model: nn.Module, parts: list[tuple[str, nn.Module | ConvStep]], given: Sequence[int] | None
+) -> tuple[int, ...]:
+    """The shape of one sample: what the model or the caller says, or flat features where nothing else is possible."""
+    own = model.input_shape if isinstance(model, LogicNetwork) else None
+    if given is not None:
+        shape = check_shape("input_shape", given)
+        if own is not None and shape != tuple(own):
+            raise ValueError(f"the network takes inputs of shape {tuple(own)}, not of {shape}")
+        return shape
+    if own is not None:
+        return tuple(own)
+    modules = [part for _, part in parts]
+    if any(isinstance(m, ConvStep | OrPool2d) for m in modules):
+        raise ValueError("convolutional layers need an input_shape (channels, h, w), got None")
+    dense = next((m for m in modules if isinstance(m, LogicDense)), None)
+    if dense is None:
+        raise ValueError("cannot make a circuit of a model that does not end in logic layers and a GroupSum")
+    encoder = next((m for m in modules if isinstance(m, Thermometer)), None)
+    count = 1 if encoder is None else encoder.count
+    later = modules[modules.index(encoder) :] if encoder is not None else []
+    partly = any(isinstance(m, nn.Flatten) and (m.start_dim, m.end_dim) != (1, -1) for m in modules)
+    if partly or (count != 1 and any(isinstance(m, nn.Flatten) for m in later)):
+        raise ValueError("give the input_shape of one sample: the order of the encoder's bits depends on it")
+    return (dense.in_features // count,)
+
+
+def _emit(state: _State, part: nn.Module | ConvStep) -> None:
+    """Let one part of a model act on the nets."""
+    if isinstance(part, nn.Flatten):
+        state.nets = _flattened(state.nets, part)
+    elif isinstance(part, Thermometer):
+        _encode(state, part)
+    elif isinstance(part, ConvStep):
+        state.nets = add_conv(state.gates(), _images(state.nets, part.layer.in_channels), part)
+    elif isinstance(part, OrPool2d):
+        state.nets = add_pool(state.gates(), _images(state.nets, None), part.size)
+    elif isinstance(part, LogicDense):
+        if state.nets.shape != (part.in_features,):
+            raise ValueError(f"it reads [{part.in_features}], but gets {list(state.nets.shape)}")
+        table = _rounded_table(part)
+        state.nets = state.gates().add(state.nets[part.fanin.cpu().numpy()], table)
+    elif isinstance(part, GroupSum):
+        if state.nets.ndim != 1 or len(state.nets) % part.classes:
+            raise ValueError(f"{part.classes} classes do not divide outputs of shape {list(state.nets.shape)}")
+        state.head = part
+
+
+def _flattened(nets: NDArray[np.int32], flatten: nn.Flatten) -> NDArray[np.int32]:
+    ndim = nets.ndim + 1  # torch counts the batch
+    start, end = (d + ndim if d < 0 else d for d in (flatten.start_dim, flatten.end_dim))
+    if not 1 <= start <= end < ndim:
+        raise ValueError(f"it flattens dimensions {flatten.start_dim} to {flatten.end_dim} of [batch, *{nets.shape}]")
+    return nets.reshape(*nets.shape[: start - 1], -1, *nets.shape[end:])
+
+
+def _encode(state: _State, encoder: Thermometer) -> None:
+    """Bits in the order in which the encoder lays them out: for each feature or channel its planes one by one."""
+    if state.encoder is not None or state.netlist is not None:
+        raise ValueError("an encoder stands only once, before the gates")
+    channels, *rest = state.nets.shape
+    if encoder.thresholds.ndim == 2 and len(encoder.thresholds) != channels:
+        raise ValueError(f"it is for {len(encoder.thresholds)} features or channels, got {channels}")
+    shape = (channels, encoder.count, *rest)
+    thresholds = encoder.thresholds.cpu().numpy().reshape(-1, encoder.count, *(1,) * len(rest))
+    state.encoder = encoder
+    state.feature = np.broadcast_to(state.nets[:, None], shape).reshape(-1)
+    state.threshold = np.broadcast_to(thresholds, shape).astype(np.float32).reshape(-1)
+    state.nets = np.arange(len(state.feature), dtype=np.int32).reshape(channels * encoder.count, *rest)
+
+
+def _images(nets: NDArray[np.int32], channels: int | None) -> NDArray[np.int32]:
+    if nets.ndim != 3 or (channels is not None and nets.shape[0] != channels):
+        raise ValueError(f"it reads [{channels or 'channels'}, h, w], but gets {list(nets.shape)}")
+    return nets
+
+
+def _rounded_table(layer: LogicDense | LogicConv2d) -> NDArray[np.uint8]:
+    if not bool(torch.isfinite(layer.theta).all()):
+        raise ValueError("its parameters are not all finite")
+    tables: NDArray[np.uint8] = layer.rounded_table().to(torch.uint8).cpu().numpy()
+    return tables
+
+
+def _compare(model: nn.Module, circuit: Circuit, state: _State) -> None:
+    """Raise unless the circuit gives the rounded model's counts on random inputs."""
+    assert state.head is not None
+    device = next((p.device for p in model.parameters()), torch.device("cpu"))
+    x = random_inputs(circuit, SAMPLES, bits=state.encoder is None)
+    with rounded(model):
+        counts = (model(x.to(device)).double() * state.head.temperature).round().to(torch.int32).cpu().numpy()
+    if not np.array_equal(counts, circuit.scores(x.numpy())):
+        raise ValueError("the circuit differs from the rounded model on random inputs; please report this as a bug")
+
+
+def random_inputs(circuit: Circuit, samples: int, *, bits: bool) -> Tensor:
+    """Inputs that tell circuits apart, float32 [samples, *feature_shape]: random bits, or values around thresholds.
+
+    Half of the samples are uniform in [0, 1]; in the others each feature lies on one of its thresholds or just above.
+    """
+    generator = np.random.default_rng(0)
+    shape = (samples, circuit.features)
+    if bits:
+        return torch.from_numpy(generator.integers(0, 2, shape).astype(np.float32)).view(-1, *circuit.feature_shape)
+    x = generator.random(shape, np.float32)
+    near = x[samples // 2 :]
+    order = np.argsort(circuit.encoder_feature, kind="stable")
+    first = np.searchsorted(circuit.encoder_feature[order], np.arange(circuit.features + 1))
+    count = np.maximum(np.diff(first), 1)
+    place = np.minimum(first[:-1] + generator.integers(0, count, near.shape), len(order) - 1)
+    threshold = circuit.encoder_threshold[order[place]]
+    above = np.nextafter(threshold, np.float32(2))
+    near[:] = np.clip(np.where(generator.integers(0, 2, near.shape), above, threshold), 0, 1)
+    return torch.from_numpy(x).view(-1, *circuit.feature_shape)
 
 
 class Netlist:
@@ -148,7 +373,7 @@ def add_conv(netlist: Netlist, image: NDArray[np.int32], step: ConvStep) -> NDAr
     pixels = shape.leaf_pixels(layer.fanin.cpu()).numpy()
     # Index -1, the padding, reads the last entry.
     nets: NDArray[np.int32] = np.append(image.reshape(-1), np.int32(-1))[pixels]
-    tables = layer.rounded_table().to(torch.uint8).cpu().numpy().reshape(trees, shape.tree_gates, 1, -1)
+    tables = _rounded_table(layer).reshape(trees, shape.tree_gates, 1, -1)
     first = shape.tree_gates
     for level in reversed(range(shape.depth)):
         gates = arity**level
@@ -156,88 +381,28 @@ def add_conv(netlist: Netlist, image: NDArray[np.int32], step: ConvStep) -> NDAr
         fanin = nets.reshape(trees, gates, arity, positions).transpose(0, 1, 3, 2).reshape(-1, arity)
         table = np.broadcast_to(tables[:, first : first + gates], (trees, gates, positions, 1 << arity))
         nets = netlist.add(fanin, table.reshape(-1, 1 << arity))
-    windows: NDArray[np.int32] = nets.reshape(-1, shape.pool**2)
+    windows = _or(netlist, nets.reshape(-1, shape.pool**2))
+    return windows.reshape(trees, shape.out_height, shape.out_width)
+
+
+def add_pool(netlist: Netlist, image: NDArray[np.int32], side: int) -> NDArray[np.int32]:
+    """OR over windows that do not overlap: nets [channels, h, w] -> nets [channels, h // side, w // side]."""
+    channels, height, width = image.shape[0], image.shape[1] // side, image.shape[2] // side
+    if height < 1 or width < 1:
+        raise ValueError(f"images of {image.shape[1]} x {image.shape[2]} have no room for windows of {side} x {side}")
+    windows = image[:, : height * side, : width * side].reshape(channels, height, side, width, side)
+    ors = _or(netlist, windows.transpose(0, 1, 3, 2, 4).reshape(-1, side * side))
+    return ors.reshape(channels, height, width)
+
+
+def _or(netlist: Netlist, windows: NDArray[np.int32]) -> NDArray[np.int32]:
+    """The OR of the nets of each row, by a tree of gates of two inputs, int32 [rows]."""
     while windows.shape[1] > 1:
         paired = windows.shape[1] // 2 * 2
         pairs = windows[:, :paired].reshape(-1, 2)
         ors = netlist.add(pairs, np.broadcast_to(_OR, (len(pairs), 4)))
         windows = np.concatenate([ors.reshape(len(windows), -1), windows[:, paired:]], axis=1)
-    return windows.reshape(trees, shape.out_height, shape.out_width)
+    return windows[:, 0]
 
 
 _OR = truthtable.from_name("or", 2)
-
-
-class _Parts(NamedTuple):
-    """A model taken apart; ``flat`` tells whether the encoder sees flattened inputs, ``images`` whether it may not."""
-
-    encoder: Thermometer | None
-    conv: list[ConvStep]
-    dense: list[LogicDense]
-    head: GroupSum
-    flat: bool
-    images: bool
-
-
-def _parts(model: nn.Module) -> _Parts:
-    """Take a model apart, refusing by name what has no circuit."""
-    if isinstance(model, LogicNetwork):
-        steps = model.conv.steps if model.conv is not None else []
-        return _Parts(model.encoder, steps, model.layers.layers, model.head, flat=False, images=True)
-    if not isinstance(model, nn.Sequential):
-        raise ValueError(f"cannot make a circuit of a {type(model).__name__}; expected a LogicNetwork or nn.Sequential")
-    encoder: Thermometer | None = None
-    conv: list[LogicConv2d | OrPool2d] = []
-    layers: list[LogicDense] = []
-    head: GroupSum | None = None
-    flat = flattened = False
-    for name, module in model.named_children():
-        if isinstance(module, nn.Flatten | nn.Identity):
-            flattened = flattened or isinstance(module, nn.Flatten)
-            flat = flat or (isinstance(module, nn.Flatten) and encoder is None and not conv)
-            continue
-        before_dense = not (flattened or layers or head)
-        if isinstance(module, Thermometer) and encoder is None and not conv and not layers:
-            encoder = module
-        elif before_dense and (isinstance(module, LogicConv2d) or (isinstance(module, OrPool2d) and conv)):
-            conv.append(module)
-        elif isinstance(module, LogicConvStack) and before_dense:
-            conv.extend(layer for layer in module if isinstance(layer, LogicConv2d | OrPool2d))
-        elif isinstance(module, LogicDense) and head is None:
-            layers.append(module)
-        elif isinstance(module, LogicStack) and head is None:
-            layers.extend(module.layers)
-        elif isinstance(module, GroupSum) and head is None and (layers or conv):
-            head = module
-        else:
-            raise ValueError(f"cannot make a circuit of layer {name!r}, a {type(module).__name__} at this place")
-    if head is None:
-        raise ValueError("cannot make a circuit of a model that does not end in logic layers and a GroupSum")
-    steps = LogicConvStack(conv).steps if conv else []
-    return _Parts(encoder, steps, layers, head, flat, images=flattened and not flat)
-
-
-def _encoding(
-    encoder: Thermometer | None, bits: int, shape: tuple[int, ...] | None, flat: bool
-) -> tuple[NDArray[np.int32], NDArray[np.float32], tuple[int, ...]]:
-    """Feature and threshold of every input bit, in the order in which the encoder lays the bits out.
-
-    An encoder of images puts the planes of a channel one after the other; one that sees flattened features keeps the
-    bits of a feature together.
-    """
-    count = 1 if encoder is None else encoder.count
-    if shape is None:
-        shape = (bits // count,)
-    if math.prod(shape) * count != bits:
-        raise ValueError(f"inputs of shape {shape} give {math.prod(shape) * count} bits, the first layer reads {bits}")
-    channels = math.prod(shape) if flat else shape[0]
-    features = np.arange(math.prod(shape), dtype=np.int32).reshape(channels, 1, -1)
-    feature = np.broadcast_to(features, (channels, count, features.shape[2]))
-    if encoder is None:
-        threshold = np.full(feature.shape, 0.5, np.float32)
-    else:
-        if encoder.thresholds.ndim == 2 and len(encoder.thresholds) != channels:
-            raise ValueError(f"the encoder is for {len(encoder.thresholds)} features or channels, got shape {shape}")
-        thresholds = encoder.thresholds.float().cpu().numpy().reshape(-1, count, 1)
-        threshold = np.broadcast_to(thresholds, feature.shape)
-    return feature.reshape(-1), threshold.reshape(-1), shape

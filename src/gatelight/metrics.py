@@ -12,6 +12,7 @@ from torch.nn.functional import cross_entropy
 from gatelight import ops, truthtable
 from gatelight.data.dataset import Split
 from gatelight.nn import LogicNetwork, rounded
+from gatelight.nn.rounding import evaluating
 
 _EVAL_VALUES = 16_000_000
 _EVAL_BATCH = 1_000
@@ -44,8 +45,6 @@ class Counts:
 @torch.no_grad()
 def evaluate(model: LogicNetwork, split: Split) -> Counts:
     """Count the right answers of the soft network and of the one whose gates are rounded."""
-    was_training = model.training
-    model.eval()
     device = next(model.parameters()).device
     native = device.type == "cpu" and ops.get_backend() == "cpu"
     size = _EVAL_BATCH if native else max(16, min(_EVAL_BATCH, _EVAL_VALUES // _widest(model)))
@@ -54,13 +53,13 @@ def evaluate(model: LogicNetwork, split: Split) -> Counts:
     for first in range(0, len(split), size):
         x = torch.from_numpy(split.x[first : first + size]).to(device)
         y = torch.from_numpy(split.y[first : first + size]).to(device)
-        bits = model.encode(x)
-        scores = model.scores(bits)
+        with evaluating(model):
+            bits = model.encode(x)
+            scores = model.scores(bits)
         soft_hits += int((scores.argmax(1) == y).sum())
         loss_sum += float(cross_entropy(scores, y, reduction="sum"))
         with rounded(model):
             discrete_hits += int((model.scores(bits).argmax(1) == y).sum())
-    model.train(was_training)
     return Counts(len(split), soft_hits, discrete_hits, loss_sum)
 
 

@@ -108,7 +108,6 @@ def _declare(library: ctypes.CDLL) -> None:
         "gl_set_threads": (None, i32),
         "gl_get_threads": (i32,),
         "gl_stop_threads": (None,),
-        "gl_check_fanin": (i64, pointer, i64, i64),
         "gl_table_fwd": (i32, i32, i32, i64, pointer, pointer),
         "gl_table_bwd": (i32, i32, i32, i64, pointer, pointer, pointer),
         "gl_save_bytes": (i64, layers, i32, i64, i32),

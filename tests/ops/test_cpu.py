@@ -18,7 +18,7 @@ from torch import Tensor
 
 from gatelight import native
 from gatelight.nn import wiring
-from gatelight.ops import cpu
+from gatelight.ops import check_fanin, cpu
 
 if not cpu.is_available():
     if os.environ.get("CI") == "true":
@@ -509,11 +509,11 @@ def test_bad_arguments_are_named() -> None:
 
 def test_an_index_out_of_range_is_found() -> None:
     fanin = torch.tensor([[0, 1], [4, 5]], dtype=torch.int32)
-    cpu.check_fanin(fanin, 6)
+    check_fanin(fanin, 6)
     with pytest.raises(ValueError, match=r"fanin\[1, 1\] must be from 0 to 4, got 5"):
-        cpu.check_fanin(fanin, 5)
+        check_fanin(fanin, 5)
     with pytest.raises(ValueError, match=r"fanin\[0, 1\].* got -1"):
-        cpu.check_fanin(torch.tensor([[0, -1]], dtype=torch.int32), 5)
+        check_fanin(torch.tensor([[0, -1]], dtype=torch.int32), 5)
 
 
 def test_threads_follow_torch_unless_set() -> None:

@@ -125,12 +125,6 @@ void gl_stop_threads(void) { stop_threads(); }
 void* gl_acquire(int64_t bytes) { return bytes < 0 ? nullptr : acquire(static_cast<size_t>(bytes)); }
 void gl_release(void* block) { release(block); }
 
-int64_t gl_check_fanin(const int32_t* fanin, int64_t count, int64_t in) {
-  for (int64_t i = 0; i < count; i++)
-    if (fanin[i] < 0 || fanin[i] >= in) return i;
-  return -1;
-}
-
 int32_t gl_table_fwd(int32_t kind, int32_t arity, int64_t gates, const float* theta, float* table) try {
   if (!valid(kind, arity, gates)) return GL_BAD_ARGUMENT;
   const int64_t p = gatelight::parameters(kind, arity);

@@ -34,7 +34,7 @@ enum GlMode {
 struct GlLayer {
   int64_t in, gates;
   int32_t arity, kind;
-  const int32_t* fanin;  // [gates, arity], each in [0, in); checked by gl_check_fanin, not on every call
+  const int32_t* fanin;  // [gates, arity], each in [0, in); checked by the caller
   const float* theta;    // [gates, 2^arity], or [gates, 2^(2^arity)] for GL_SOFTMAX
   float* grad_theta;     // backward: as theta; may be null
 };
@@ -56,8 +56,6 @@ GL_API int32_t gl_get_threads(void);
 // Ends the threads that wait for work; they come back with the next job.
 GL_API void gl_stop_threads(void);
 
-// The position in fanin of the first index outside [0, in), or -1.
-GL_API int64_t gl_check_fanin(const int32_t* fanin, int64_t count, int64_t in);
 GL_API int32_t gl_table_fwd(int32_t kind, int32_t arity, int64_t gates, const float* theta, float* table);
 GL_API int32_t gl_table_bwd(int32_t kind, int32_t arity, int64_t gates, const float* theta, const float* grad_table,
                             float* grad_theta);

@@ -5,9 +5,10 @@ from gatelight.nn.conv_stack import LogicConvStack
 from gatelight.nn.dense import LogicDense
 from gatelight.nn.encode import Thermometer
 from gatelight.nn.head import GroupSum
-from gatelight.nn.network import LogicNetwork, rounded
+from gatelight.nn.network import LogicNetwork
 from gatelight.nn.pool import OrPool2d
 from gatelight.nn.regularize import GateIntervention, PathDropout, residual_masks
+from gatelight.nn.rounding import rounded
 from gatelight.nn.stack import LogicStack
 
 __all__ = [

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
 from gatelight import ops, parametrize
-from gatelight.nn.dense import make_generator
+from gatelight.nn.checks import check_activations, check_side, check_size, drawing, to_weights
+from gatelight.nn.dense import check_loaded_fanin, make_generator
+from gatelight.nn.rounding import LogicLayer
 from gatelight.nn.wiring import draw_sets
 from gatelight.ops import ConvShape
 
+#: More are a mistake, and would not fit into memory.
+_MOST_LEAVES = 1 << 20
 
-class LogicConv2d(nn.Module):
+
+class LogicConv2d(LogicLayer):
     """Trees of logic gates that slide over an image.
 
     Each output channel is a complete tree of gates: ``arity**tree_depth`` leaves read values of the window, each gate
@@ -29,11 +36,12 @@ class LogicConv2d(nn.Module):
     Args:
         in_channels: Channels of the input.
         out_channels: Number of trees.
-        kernel_size: Side of the window.
+        kernel_size: Side of the window, a number or two equal ones.
         tree_depth: Levels of gates.
         arity: Inputs of a gate.
-        padding: Zeros around the image.
-        stride: Steps between windows.
+        padding: Zeros around the image, a number or two equal ones; ``same`` keeps the image's size (odd windows,
+            stride 1), ``valid`` is 0.
+        stride: Steps between windows, a number or two equal ones.
         channels_per_tree: Channels a tree reads, in groups: neighbouring trees read neighbouring channels. None lets
             a leaf read any channel.
         parametrization: As for :class:`~gatelight.nn.LogicDense`, like the next four.
@@ -58,12 +66,12 @@ class LogicConv2d(nn.Module):
         self,
         in_channels: int,
         out_channels: int,
-        kernel_size: int,
+        kernel_size: int | tuple[int, int],
         *,
         tree_depth: int = 3,
         arity: int = 2,
-        padding: int = 0,
-        stride: int = 1,
+        padding: int | tuple[int, int] | str = 0,
+        stride: int | tuple[int, int] = 1,
         channels_per_tree: int | None = None,
         parametrization: str = "iwp",
         estimator: str = "sin",
@@ -73,23 +81,25 @@ class LogicConv2d(nn.Module):
         seed: int | None = None,
     ) -> None:
         super().__init__()
-        self.in_channels, self.out_channels, self.kernel_size = in_channels, out_channels, kernel_size
-        self.tree_depth, self.padding, self.stride = tree_depth, padding, stride
+        self.in_channels = check_size("in_channels", in_channels)
+        self.out_channels = check_size("out_channels", out_channels)
+        self.kernel_size = check_side("kernel_size", kernel_size)
+        self.tree_depth, self.stride = check_size("tree_depth", tree_depth), check_side("stride", stride)
+        self.padding = _padding(padding, self.kernel_size, self.stride)
         self.channels_per_tree = channels_per_tree
         self.parametrization = parametrize.make(parametrization, arity, estimator)
         self.init = init
-        self.discrete = False
-        tree = self.shape_for(kernel_size, kernel_size)
-        if out_channels < 1:
-            raise ValueError(f"out_channels must be at least 1, got {out_channels}")
+        tree = self.shape_for(self.kernel_size, self.kernel_size)
         self.tree_gates, self.leaves = tree.tree_gates, tree.leaves
-        generator = make_generator(seed)
-        self.register_buffer("fanin", self._draw_leaves(generator))
-        gates = out_channels * self.tree_gates
-        self.theta = nn.Parameter(
-            self.parametrization.init(gates, init, generator, strength=init_strength, spread=init_spread)
-        )
-        self.register_load_state_dict_post_hook(_check_loaded)  # type: ignore[no-untyped-call]
+        if self.leaves > _MOST_LEAVES:
+            raise ValueError(f"a tree of depth {tree_depth} and arity {arity} has {self.leaves} leaves, too many")
+        with drawing() as device:
+            generator = make_generator(seed)
+            fanin = self._draw_leaves(generator)
+            strength_and_spread = {"strength": init_strength, "spread": init_spread}
+            theta = self.parametrization.init(self.gates, init, generator, **strength_and_spread)
+        self.register_buffer("fanin", fanin.to(device))
+        self.theta = nn.Parameter(theta.to(device))
 
     @property
     def arity(self) -> int:
@@ -127,11 +137,13 @@ class LogicConv2d(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Evaluate the trees: soft, or rounded inside :func:`gatelight.nn.rounded`."""
         self.check_input(x)
+        x = to_weights(x, self.theta)
         table = self.rounded_table() if self.discrete else self.table()
         return ops.conv(x, self.fanin, table, self.shape_for(x.shape[2], x.shape[3]))
 
     def check_input(self, x: Tensor) -> None:
-        """Raise a ValueError unless x is [batch, in_channels, h, w]."""
+        """Raise a ValueError unless x is [batch, in_channels, h, w] with values in [0, 1]."""
+        check_activations(x)
         if x.ndim != 4 or x.shape[1] != self.in_channels:
             raise ValueError(f"the layer takes [batch, {self.in_channels}, h, w], got shape {tuple(x.shape)}")
 
@@ -139,6 +151,8 @@ class LogicConv2d(nn.Module):
         """What :func:`gatelight.ops.conv_chain` takes for this layer: theta and the name of its map to a table."""
         if self.discrete:
             return self.rounded_table(), "table"
+        if not ops.has_map(self.parametrization):
+            return self.table(), "table"
         return self.theta, self.parametrization.kind
 
     def affected(self, inputs: Tensor) -> Tensor:
@@ -172,8 +186,18 @@ class LogicConv2d(nn.Module):
         first = torch.arange(self.out_channels) * (self.in_channels - group + 1) // self.out_channels
         return (inside + (first * window).unsqueeze(1)).int()
 
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
+        # Before anything is copied: a refused state leaves the layer as it was.
+        check_loaded_fanin(state_dict.get(f"{prefix}fanin"), self.in_channels * self.kernel_size**2)
+        super()._load_from_state_dict(state_dict, prefix, *rest)
 
-def _check_loaded(layer: nn.Module, _incompatible: object) -> None:
-    """Leaves from a file must not reach a kernel unchecked."""
-    if isinstance(layer, LogicConv2d):
-        ops.check_fanin(layer.fanin, layer.in_channels * layer.kernel_size**2)
+
+def _padding(padding: Any, kernel: int, stride: int) -> int:
+    """Zeros on each side, from a number, a pair, or torch's words."""
+    if padding == "valid":
+        return 0
+    if padding == "same":
+        if kernel % 2 == 0 or stride != 1:
+            raise ValueError(f"padding 'same' needs an odd window and stride 1, got {kernel} and {stride}")
+        return kernel // 2
+    return check_side("padding", padding, least=0)

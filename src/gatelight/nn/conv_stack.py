@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from torch import Tensor, nn
 from torch.nn.functional import max_pool2d
 
 from gatelight import ops
+from gatelight.nn.checks import to_weights
 from gatelight.nn.conv import LogicConv2d
+from gatelight.nn.fusion import FusedSequential, is_fusible
 from gatelight.nn.pool import OrPool2d
 from gatelight.ops import ConvShape
 
@@ -23,11 +24,11 @@ class ConvStep:
     pool: int
 
 
-class LogicConvStack(nn.Sequential):
+class LogicConvStack(FusedSequential):
     """Convolutional logic layers with pooling in between, computed tile by tile through all of them.
 
-    It behaves and saves like an ``nn.Sequential`` of its layers, and is one wherever a layer has hooks, the tensors
-    are not float32 on the CPU, a tree has no native kernel, or torch compiles the model.
+    It is an ``nn.Sequential``: it saves like one, and runs like one wherever a layer is of another class, has hooks,
+    the tensors are not float32 on the CPU, a tree has no native kernel, or torch compiles the model.
 
     >>> import torch
     >>> stack = LogicConvStack([LogicConv2d(1, 4, 3, padding=1, seed=0), OrPool2d(2)])
@@ -35,17 +36,11 @@ class LogicConvStack(nn.Sequential):
     torch.Size([2, 4, 4, 4])
 
     Args:
-        layers: :class:`LogicConv2d` and :class:`OrPool2d`, first to last.
+        layers: :class:`LogicConv2d` and :class:`OrPool2d`, first to last, or one list of them.
 
     Shape:
         [batch, in_channels of the first, h, w] -> [batch, out_channels of the last, h', w']
     """
-
-    def __init__(self, layers: Iterable[LogicConv2d | OrPool2d]) -> None:
-        super().__init__(*layers)
-        for before, after in itertools.pairwise(step.layer for step in self.steps):
-            if before.out_channels != after.in_channels:
-                raise ValueError(f"a layer of {before.out_channels} channels feeds one of {after.in_channels}")
 
     @property
     def layers(self) -> list[LogicConv2d]:
@@ -55,28 +50,11 @@ class LogicConvStack(nn.Sequential):
     @property
     def steps(self) -> list[ConvStep]:
         """The layers of gates, each with the pooling behind it."""
-        steps: list[ConvStep] = []
-        for layer in self:
-            if isinstance(layer, LogicConv2d):
-                steps.append(ConvStep(layer, 1))
-            elif isinstance(layer, OrPool2d) and steps:
-                steps[-1] = ConvStep(steps[-1].layer, steps[-1].pool * layer.size)
-            else:
-                raise ValueError(
-                    f"a convolutional stack starts with a LogicConv2d and goes on with them and OrPool2d, "
-                    f"got {type(layer).__name__}"
-                )
-        if not steps:
-            raise ValueError("a convolutional stack needs at least one LogicConv2d")
-        return steps
+        return conv_steps(list(self))
 
     def shapes(self, height: int, width: int) -> list[ConvShape]:
         """The geometry of each step on images of a size."""
-        shapes = []
-        for step in self.steps:
-            shapes.append(step.layer.shape_for(height, width, step.pool))
-            height, width = shapes[-1].out_height, shapes[-1].out_width
-        return shapes
+        return step_shapes(self.steps, height, width)
 
     def affected(self, inputs: Tensor) -> Tensor:
         """Which outputs depend on a marked input: bool [channels, h, w] -> bool [out_channels, h', w']."""
@@ -86,20 +64,59 @@ class LogicConvStack(nn.Sequential):
                 inputs = max_pool2d(inputs.float(), step.pool) > 0
         return inputs
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Outputs of the last layer."""
-        layers = self.layers
-        layers[0].check_input(x)
-        if any(layer._forward_hooks or layer._forward_pre_hooks for layer in self):
-            return self._one_by_one(x)
-        operands = [layer.kernel_operands() for layer in layers]
-        thetas = [theta for theta, _ in operands]
-        shapes = self.shapes(x.shape[2], x.shape[3])
-        if not ops.can_chain(x, thetas, shapes):
-            return self._one_by_one(x)
-        return ops.conv_chain(x, shapes, [layer.fanin for layer in layers], thetas, [kind for _, kind in operands])
+    def _check_order(self, layers: list[Any]) -> None:
+        channels: int | None = None
+        for layer in layers:
+            if isinstance(layer, LogicConv2d):
+                if channels is not None and channels != layer.in_channels:
+                    raise ValueError(f"a layer of {channels} channels feeds one of {layer.in_channels}")
+                channels = layer.out_channels
+            elif not isinstance(layer, OrPool2d):
+                channels = None
 
-    def _one_by_one(self, x: Tensor) -> Tensor:
-        for layer in self:
-            x = layer(x)
-        return x
+    def _is_fusible(self, layer: nn.Module) -> bool:
+        return is_fusible(layer, LogicConv2d) or is_fusible(layer, OrPool2d)
+
+    def _fused(self, x: Tensor, layers: list[Any]) -> Tensor:
+        while layers and isinstance(layers[0], OrPool2d):  # pooling of what comes in
+            x = layers.pop(0)(x)
+        if not layers:
+            return x
+        self._check_order(layers)
+        steps = conv_steps(layers)
+        steps[0].layer.check_input(x)
+        x = to_weights(x, steps[0].layer.theta)
+        operands = [step.layer.kernel_operands() for step in steps]
+        thetas = [theta for theta, _ in operands]
+        shapes = step_shapes(steps, x.shape[2], x.shape[3])
+        if not ops.can_chain(x, thetas, shapes):
+            return self._one_by_one(x, layers)
+        fanins = [step.layer.fanin for step in steps]
+        return ops.conv_chain(x, shapes, fanins, thetas, [kind for _, kind in operands])
+
+
+def conv_steps(layers: list[Any]) -> list[ConvStep]:
+    """The layers of gates, each with the pooling behind it; a ValueError where there is anything else."""
+    steps: list[ConvStep] = []
+    for layer in layers:
+        if isinstance(layer, LogicConv2d):
+            steps.append(ConvStep(layer, 1))
+        elif isinstance(layer, OrPool2d) and steps:
+            steps[-1] = ConvStep(steps[-1].layer, steps[-1].pool * layer.size)
+        else:
+            raise ValueError(
+                f"a convolutional stack starts with a LogicConv2d and goes on with them and OrPool2d, "
+                f"got {type(layer).__name__}"
+            )
+    if not steps:
+        raise ValueError("a convolutional stack needs at least one LogicConv2d")
+    return steps
+
+
+def step_shapes(steps: list[ConvStep], height: int, width: int) -> list[ConvShape]:
+    """The geometry of each step on images of a size."""
+    shapes = []
+    for step in steps:
+        shapes.append(step.layer.shape_for(height, width, step.pool))
+        height, width = shapes[-1].out_height, shapes[-1].out_width
+    return shapes

@@ -2,20 +2,60 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import Any, Self
+
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from gatelight.nn.checks import as_tensor, check_size, describe_range, value_range
 from gatelight.ops import images
 
 
-def check_unit_interval(x: Tensor) -> None:
-    """Raise a ValueError unless all values are finite and in [0, 1]."""
-    if x.numel() == 0 or x.dtype == torch.uint8 or torch.compiler.is_compiling():
-        return
-    low, high = (float(v) for v in torch.aminmax(x.detach()))
+def as_unit(x: Tensor) -> Tensor:
+    """Raw inputs as bytes (uint8, where u stands for u / 255) or as float32 in [0, 1]; a ValueError for anything else.
+
+    Bools are 0 and 1. Whole numbers of other types are bytes, from 0 to 255; where the largest is 1 they could be
+    bits as well, and are refused.
+
+    >>> as_unit(torch.tensor([[0, 200]])), as_unit(torch.tensor([[True, False]]))
+    (tensor([[  0, 200]], dtype=torch.uint8), tensor([[1., 0.]]))
+    """
+    _check_dense(x)
+    if x.dtype == torch.uint8:
+        return x
+    if x.dtype == torch.bool:
+        return x.to(torch.float32)
+    low, high = value_range(x)
+    if not x.is_floating_point():
+        if low < 0 or high > 255:
+            raise ValueError(f"whole-number inputs must be in 0..255, but the batch {describe_range(low, high)}")
+        if high == 1:
+            raise ValueError(f"{x.dtype} inputs of only 0 and 1 may be bytes or bits: pass uint8 or x.bool()")
+        return x.to(torch.uint8)
     if not (low >= 0.0 and high <= 1.0):
-        what = "holds NaN" if low != low or high != high else f"spans {low:g} to {high:g}"
-        raise ValueError(f"inputs must be in [0, 1], but the batch {what}")
+        raise ValueError(f"inputs must be in [0, 1], but the batch {describe_range(low, high)}")
+    return x.to(torch.float32)
+
+
+def as_bits(x: Tensor) -> Tensor:
+    """Inputs of a network without an encoder as floating point: whole numbers and bools must be 0 or 1.
+
+    Floating point numbers may be anywhere in [0, 1], as relaxed bits are; a circuit takes only 0 and 1.
+    """
+    _check_dense(x)
+    low, high = value_range(x.to(torch.uint8) if x.dtype == torch.bool else x)
+    if not (low >= 0.0 and high <= 1.0):
+        raise ValueError(
+            f"inputs must be in [0, 1], but the batch {describe_range(low, high)}; without an encoder it takes bits"
+        )
+    return x if x.is_floating_point() else x.to(torch.float32)
+
+
+def _check_dense(x: Tensor) -> None:
+    if not isinstance(x, Tensor) or x.layout != torch.strided or x.is_complex() or x.is_quantized:
+        raise ValueError(f"inputs must be a dense tensor of real numbers, got {getattr(x, 'dtype', type(x).__name__)}")
 
 
 class Thermometer(nn.Module):
@@ -30,24 +70,27 @@ class Thermometer(nn.Module):
 
     Shape:
         [batch, features] -> [batch, features * k], or [batch, channels, h, w] -> [batch, channels * k, h, w].
-        uint8 input is divided by 255.
+        uint8 input is divided by 255; :func:`as_unit` has the rule for all types.
     """
 
     thresholds: Tensor
 
-    def __init__(self, thresholds: Tensor) -> None:
+    def __init__(self, thresholds: Tensor | NDArray[Any] | Sequence[float] | Sequence[Sequence[float]]) -> None:
         super().__init__()
-        if thresholds.ndim not in (1, 2) or thresholds.numel() == 0:
-            raise ValueError(f"thresholds must be [k] or [channels, k] and not empty, got {tuple(thresholds.shape)}")
-        if not bool(torch.isfinite(thresholds).all()):
+        given = as_tensor("thresholds", thresholds)
+        if given.dtype == torch.bool or given.is_complex():
+            raise ValueError(f"thresholds must be real numbers, got {given.dtype}")
+        if given.ndim not in (1, 2) or given.numel() == 0:
+            raise ValueError(f"thresholds must be [k] or [channels, k] and not empty, got {tuple(given.shape)}")
+        if not given.is_meta and not bool(torch.isfinite(given).all()):
             raise ValueError("thresholds must be finite")
-        self.register_buffer("thresholds", thresholds.to(torch.float32))
+        device = given.device if isinstance(thresholds, Tensor) else torch.get_default_device()
+        self.register_buffer("thresholds", given.to(device, torch.float32))
 
     @classmethod
     def even(cls, count: int) -> Thermometer:
         """Evenly spaced thresholds ``t_i = i / (count + 1)``, as in the paper."""
-        if count < 1:
-            raise ValueError(f"a thermometer needs at least one threshold, got {count}")
+        count = check_size("the number of thresholds", count)
         return cls(torch.arange(1, count + 1) / (count + 1))
 
     @classmethod
@@ -56,10 +99,10 @@ class Thermometer(nn.Module):
 
         A quantile that is the feature's largest value would never be exceeded; the next smaller value stands in.
         """
-        if count < 1 or x.ndim < 2 or len(x) == 0:
+        count = check_size("the number of thresholds", count)
+        if x.ndim < 2 or x.numel() == 0:
             raise ValueError(f"cannot fit {count} thresholds to data of shape {tuple(x.shape)}")
-        check_unit_interval(x)
-        rows = _unit(x).transpose(0, 1).reshape(x.shape[1], -1)
+        rows = _unit(as_unit(x)).transpose(0, 1).reshape(x.shape[1], -1)
         thresholds = torch.empty(x.shape[1], count)
         for channel, row in enumerate(rows):
             ordered = row.sort().values
@@ -79,13 +122,19 @@ class Thermometer(nn.Module):
             raise ValueError(f"the encoder takes [batch, features] or [batch, channels, h, w], got {tuple(x.shape)}")
         if self.thresholds.ndim == 2 and x.shape[1] != len(self.thresholds):
             raise ValueError(f"thresholds are for {len(self.thresholds)} features, got {x.shape[1]}")
-        check_unit_interval(x)
-        # Compared in single precision also where the model was converted to another.
-        thresholds = self.thresholds.to(torch.float32)
+        x, thresholds = as_unit(x), self.thresholds
         if images.takes(x):
             return images.thermometer(x, thresholds)
         planes = thresholds.view(-1, self.count, *(1,) * (x.ndim - 2))
         return (_unit(x).unsqueeze(2) > planes).to(torch.float32).flatten(1, 2)
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        # Thresholds move to another device but keep their precision: in half precision they would be others.
+        exact = self.thresholds
+        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
+        if not exact.is_meta:
+            self.thresholds = exact.to(self.thresholds.device)
+        return self
 
     def extra_repr(self) -> str:
         """The thresholds, or how many where each feature has its own."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from gatelight.nn.checks import check_size
+
 
 class GroupSum(nn.Module):
     """Sum contiguous groups of gate outputs, one group for each class, and divide by a temperature.
@@ -24,14 +26,15 @@ class GroupSum(nn.Module):
 
     def __init__(self, classes: int, temperature: float = 1.0) -> None:
         super().__init__()
-        if classes < 1:
-            raise ValueError(f"classes must be at least 1, got {classes}")
-        if not 0 < temperature < float("inf"):
-            raise ValueError(f"temperature must be a positive number, got {temperature}")
-        self.classes, self.temperature = classes, float(temperature)
+        self.classes = check_size("classes", classes)
+        if isinstance(temperature, str | bool) or not 0 < temperature < float("inf"):
+            raise ValueError(f"temperature must be a positive number, got {temperature!r}")
+        self.temperature = float(temperature)
 
     def counts(self, x: Tensor) -> Tensor:
         """The sums before the division, float32 or wider, [batch, classes]."""
+        if x.ndim != 2:
+            raise ValueError(f"group sums take [batch, gates], got shape {tuple(x.shape)}")
         batch, gates = x.shape
         if gates % self.classes:
             raise ValueError(f"{self.classes} classes do not divide the {gates} gates of the last layer")

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
 
-import torch
 from torch import Tensor, nn
 
+from gatelight.nn.checks import check_shape
 from gatelight.nn.conv import LogicConv2d
 from gatelight.nn.conv_stack import LogicConvStack
 from gatelight.nn.dense import LogicDense
-from gatelight.nn.encode import Thermometer, check_unit_interval
+from gatelight.nn.encode import Thermometer, as_bits
 from gatelight.nn.head import GroupSum
 from gatelight.nn.regularize import GateIntervention, PathDropout
 from gatelight.nn.stack import LogicStack
@@ -53,19 +50,17 @@ class LogicNetwork(nn.Module):
         memory: str = "auto",
     ) -> None:
         super().__init__()
+        input_shape = None if input_shape is None else check_shape("input_shape", input_shape)
         if not layers:
             raise ValueError("a network needs at least one logic layer")
         if layers[-1].out_features % head.classes:
             raise ValueError(
                 f"{head.classes} classes do not divide the {layers[-1].out_features} gates of the last layer"
             )
-        for before, after in itertools.pairwise(layers):
-            if before.out_features != after.in_features:
-                raise ValueError(f"a layer of {before.out_features} gates feeds one of {after.in_features} inputs")
         self.encoder = encoder
         self.conv = conv
         self.image = None if conv is None else _image(conv, encoder, input_shape, layers[0].in_features)
-        self.layers = LogicStack(layers, memory)
+        self.layers = LogicStack(layers, memory=memory)
         self.head = head
         self.intervention = intervention
         self.dropout = dropout
@@ -93,8 +88,7 @@ class LogicNetwork(nn.Module):
                 f"the network takes [batch, {str(self.input_shape)[1:-1].rstrip(',')}], got {tuple(x.shape)}"
             )
         if self.encoder is None:
-            check_unit_interval(x)
-            return x.flatten(1)
+            return as_bits(x).flatten(1)
         encoded: Tensor = self.encoder(x)
         return encoded.flatten(1)
 
@@ -158,27 +152,3 @@ def _image(
     if outputs != inputs:
         raise ValueError(f"convolutional layers of {outputs} outputs feed a dense one of {inputs} inputs")
     return channels, height, width
-
-
-@contextmanager
-def rounded(model: nn.Module) -> Iterator[None]:
-    """Inside, every logic layer of the model computes with its rounded tables and the model is in evaluation mode.
-
-    >>> net = LogicNetwork(None, [LogicDense(4, 4, seed=0)], GroupSum(2))
-    >>> with rounded(net):
-    ...     net(torch.rand(1, 4).round()) % 1      # sums of zeros and ones
-    tensor([[0., 0.]])
-    """
-    layers = [m for m in model.modules() if isinstance(m, LogicDense | LogicConv2d)]
-    before = [layer.discrete for layer in layers]
-    training = model.training
-    model.eval()
-    try:
-        for layer in layers:
-            layer.discrete = True
-        with torch.no_grad():
-            yield
-    finally:
-        for layer, value in zip(layers, before, strict=True):
-            layer.discrete = value
-        model.train(training)

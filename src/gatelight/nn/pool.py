@@ -5,6 +5,8 @@ from __future__ import annotations
 from torch import Tensor, nn
 from torch.nn.functional import max_pool2d
 
+from gatelight.nn.checks import check_activations, check_side
+
 
 class OrPool2d(nn.Module):
     """OR over square windows that do not overlap: the maximum of relaxed values, OR of bits.
@@ -14,20 +16,19 @@ class OrPool2d(nn.Module):
     tensor([[[[0.7000]]]])
 
     Args:
-        size: Side of the window. Pixels that do not fill a window are dropped.
+        size: Side of the window, a number or two equal ones. Pixels that do not fill a window are dropped.
 
     Shape:
         [batch, channels, h, w] -> [batch, channels, h // size, w // size]
     """
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int | tuple[int, int]) -> None:
         super().__init__()
-        if size < 1:
-            raise ValueError(f"the pooling window must be at least 1, got {size}")
-        self.size = size
+        self.size = check_side("the pooling window", size)
 
     def forward(self, x: Tensor) -> Tensor:
         """The largest value of each window; of equal ones the first gets the gradient."""
+        check_activations(x)
         if x.ndim != 4 or x.shape[2] < self.size or x.shape[3] < self.size:
             raise ValueError(
                 f"pooling takes [batch, channels, h, w] of at least {self.size} pixels, got {tuple(x.shape)}"

@@ -2,57 +2,73 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import itertools
+from typing import Any
 
 from torch import Tensor, nn
 
 from gatelight import ops
 from gatelight.names import check_name
+from gatelight.nn.checks import to_weights
 from gatelight.nn.dense import LogicDense
+from gatelight.nn.fusion import FusedSequential, is_fusible
 from gatelight.ops.stack import MEMORY
 
 
-class LogicStack(nn.Sequential):
+class LogicStack(FusedSequential):
     """Dense logic layers one after another, computed tile by tile through all of them where the native kernels run.
 
-    It behaves and saves like an ``nn.Sequential`` of its layers, and is one wherever a layer has hooks, no kernels take
-    the tensors (float32 on the CPU, float32, bfloat16 or float16 on a GPU), or torch compiles the model.
+    It is an ``nn.Sequential``: it saves like one, and runs like one wherever a layer is of another class, has hooks, no
+    kernels take the tensors (float32 on the CPU, float32, bfloat16 or float16 on a GPU), or torch compiles the model.
 
-    >>> stack = LogicStack([LogicDense(8, 16, seed=0), LogicDense(16, 4, arity=3, seed=1)])
+    >>> stack = LogicStack(LogicDense(8, 16, seed=0), LogicDense(16, 4, arity=3, seed=1))
     >>> import torch
     >>> stack(torch.rand(3, 8)).shape
     torch.Size([3, 4])
 
     Args:
-        layers: The layers, first to last.
+        layers: The layers, first to last, or one list of them.
         memory: What forward leaves for backward: ``keep``, ``keep-bf16``, ``recompute`` or ``auto`` (by size).
 
     Shape:
         [batch, in_features of the first] -> [batch, out_features of the last]
     """
 
-    def __init__(self, layers: Iterable[LogicDense], memory: str = "auto") -> None:
+    memory: str
+
+    def __init__(self, *layers: Any, memory: str = "auto") -> None:
+        if layers and isinstance(layers[-1], str):
+            layers, memory = layers[:-1], layers[-1]
         super().__init__(*layers)
         self.memory = check_name("memory mode", memory, MEMORY)
 
+    def __getitem__(self, index: Any) -> Any:
+        found = super().__getitem__(index)
+        if isinstance(found, LogicStack) and isinstance(index, slice):
+            found.memory = self.memory
+        return found
+
     @property
     def layers(self) -> list[LogicDense]:
-        """The layers, typed."""
+        """The dense logic layers, typed."""
         return [layer for layer in self if isinstance(layer, LogicDense)]
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Outputs of the last layer."""
-        layers = self.layers
+    def _check_order(self, layers: list[Any]) -> None:
+        for before, after in itertools.pairwise(layers):
+            if not isinstance(before, LogicDense) or not isinstance(after, LogicDense):
+                continue
+            if before.out_features != after.in_features:
+                raise ValueError(f"a layer of {before.out_features} gates feeds one of {after.in_features} inputs")
+
+    def _is_fusible(self, layer: nn.Module) -> bool:
+        return is_fusible(layer, LogicDense)
+
+    def _fused(self, x: Tensor, layers: list[Any]) -> Tensor:
         layers[0].check_input(x)
-        if any(layer._forward_hooks or layer._forward_pre_hooks for layer in layers):
-            return self._one_by_one(x)
+        self._check_order(layers)
+        x = to_weights(x, layers[0].theta)
         operands = [layer.kernel_operands() for layer in layers]
         thetas = [theta for theta, _ in operands]
         if not ops.can_stack(x, thetas):
-            return self._one_by_one(x)
+            return self._one_by_one(x, layers)
         return ops.stack(x, [layer.fanin for layer in layers], thetas, [kind for _, kind in operands], self.memory)
-
-    def _one_by_one(self, x: Tensor) -> Tensor:
-        for layer in self:
-            x = layer(x)
-        return x

@@ -1,9 +1,11 @@
 """The op that evaluates gates, behind one function, and the same for a chain of layers."""
 
 from gatelight.ops.backend import get_backend, set_backend
+from gatelight.ops.connections import check_fanin
 from gatelight.ops.conv import can_chain, conv, conv_chain
 from gatelight.ops.convshape import ConvShape
-from gatelight.ops.lut import check_fanin, lut
+from gatelight.ops.cpu import has_map
+from gatelight.ops.lut import lut
 from gatelight.ops.stack import can_stack, stack
 
 __all__ = [
@@ -14,6 +16,7 @@ __all__ = [
     "conv",
     "conv_chain",
     "get_backend",
+    "has_map",
     "lut",
     "set_backend",
     "stack",

@@ -16,6 +16,7 @@ from torch import Tensor
 from gatelight import native
 from gatelight.names import check_name
 from gatelight.ops import triton
+from gatelight.ops.transforms import is_transformed
 
 NAMES = ("auto", "cpu", "triton", "reference")
 
@@ -50,6 +51,8 @@ def native_takes(*tensors: Tensor) -> bool:
     """Whether the native kernels compute these operands: float32 on the CPU, and not switched off or missing."""
     if _chosen == "reference" or any(t.dtype != torch.float32 or not t.is_cpu for t in tensors):
         return False
+    if is_transformed(*tensors):
+        return False
     if native.load() is None:
         if _chosen == "cpu":
             raise RuntimeError(f"GATELIGHT_BACKEND=cpu, but {native.why_not()}")
@@ -62,6 +65,8 @@ def gpu_takes(*tensors: Tensor) -> bool:
     """Whether the Triton kernels compute these operands: on a GPU, in a dtype they store, not off or missing."""
     device = "cpu" if _chosen == "triton" and triton.interpreted() else "cuda"
     if _chosen == "reference" or any(t.dtype not in GPU_STORAGE or t.device.type != device for t in tensors):
+        return False
+    if is_transformed(*tensors):
         return False
     reason = triton.why_not()
     if reason is not None:

@@ -7,11 +7,13 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from gatelight.ops import cpu, reference
 from gatelight.ops.backend import gpu_takes, native_takes
+from gatelight.ops.connections import check_fanin
 from gatelight.ops.convshape import ConvShape
+from gatelight.ops.derivatives import chain_gradients
+from gatelight.ops.transforms import is_differentiated_again, is_symbolic
 
 
 def conv(x: Tensor, fanin: Tensor, table: Tensor, shape: ConvShape) -> Tensor:
@@ -31,6 +33,7 @@ def conv(x: Tensor, fanin: Tensor, table: Tensor, shape: ConvShape) -> Tensor:
     Returns:
         [batch, trees, out_height, out_width], feature-major in memory.
     """
+    check_images(x, [shape], [fanin], [table])
     if can_chain(x, [table], [shape]):
         return conv_chain(x, [shape], [fanin], [table], ["table"])
     return reference.conv(x, fanin, table, shape)
@@ -38,7 +41,7 @@ def conv(x: Tensor, fanin: Tensor, table: Tensor, shape: ConvShape) -> Tensor:
 
 def can_chain(x: Tensor, thetas: Sequence[Tensor], shapes: Sequence[ConvShape]) -> bool:
     """Whether :func:`conv_chain` takes these operands: their device has kernels for these trees and pooling windows."""
-    if torch.compiler.is_compiling():
+    if is_symbolic(x, *thetas):
         return False
     if gpu_takes(x, *thetas):
         from gatelight.ops.triton import conv as gpu
@@ -57,10 +60,11 @@ def conv_chain(
     Args:
         x: Images, [batch, channels, height, width], float32 (on a GPU also bfloat16 or float16).
         shapes: The geometry of each layer.
-        fanins: For each layer int32 [trees, leaves], checked by the caller.
+        fanins: For each layer int32 [trees, leaves].
         thetas: For each layer float32 [trees * gates of a tree, parameters].
         kinds: For each layer a name in :data:`gatelight.ops.cpu.KINDS`.
     """
+    check_images(x, shapes, fanins, thetas)
     rows = x.flatten(1).t()
     if gpu_takes(x, *thetas):
         from gatelight.ops.triton import conv as gpu
@@ -73,6 +77,25 @@ def conv_chain(
     last = shapes[-1]
     images: Tensor = out.view(len(fanins[-1]), last.out_height, last.out_width, x.shape[0]).permute(3, 0, 1, 2)
     return images
+
+
+def check_images(x: Tensor, shapes: Sequence[ConvShape], fanins: Sequence[Tensor], thetas: Sequence[Tensor]) -> None:
+    """Raise a ValueError unless x are images of the first shape, shapes follow on one another and leaves lie inside."""
+    if not shapes or not len(shapes) == len(fanins) == len(thetas):
+        raise ValueError(
+            "shapes, fanins and thetas must have one entry for each layer, "
+            f"got {len(shapes)}, {len(fanins)} and {len(thetas)}"
+        )
+    image = tuple(x.shape[1:])
+    for shape, fanin, theta in zip(shapes, fanins, thetas, strict=True):
+        if image != (shape.channels, shape.height, shape.width):
+            raise ValueError(f"images of {(shape.channels, shape.height, shape.width)} are expected, got {image}")
+        if fanin.ndim != 2 or fanin.shape[1] != shape.leaves or fanin.dtype != torch.int32:
+            raise ValueError(f"fanin must be int32 [trees, {shape.leaves}], got {fanin.dtype} {tuple(fanin.shape)}")
+        if theta.ndim != 2 or theta.shape[0] != fanin.shape[0] * shape.tree_gates:
+            raise ValueError(f"theta must have {fanin.shape[0] * shape.tree_gates} rows, got {tuple(theta.shape)}")
+        check_fanin(fanin, shape.window_inputs)
+        image = (fanin.shape[0], shape.out_height, shape.out_width)
 
 
 class _Chain(torch.autograd.Function):
@@ -89,11 +112,12 @@ class _Chain(torch.autograd.Function):
         return out
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> Any:
         x, saved, *operands = ctx.saved_tensors
         layers = len(ctx.kinds)
         fanins, thetas = operands[:layers], operands[layers:]
+        if is_differentiated_again(grads[0]):
+            return chain_gradients(ctx, x, fanins, thetas, grads[0])
         need_x = ctx.needs_input_grad[0]
         grad_x, grad_thetas = cpu.conv_bwd(grads[0], x, saved, ctx.shapes, fanins, thetas, ctx.kinds, need_x)
         return grad_x, None, None, *[None] * layers, *grad_thetas

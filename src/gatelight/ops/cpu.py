@@ -3,7 +3,7 @@
 Arrays are feature-major, [features, batch] and [gates, batch]. An input or an out-gradient may also be the transposed
 view of a contiguous [batch, features] array: the kernels read both as they are, anything else is copied first.
 
-Indices in ``fanin`` are trusted here: check them once with :func:`check_fanin` where they are made.
+Whatever reaches a kernel is checked here: shapes, dtypes, and indices in ``fanin`` (once for each state of a tensor).
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ from torch import Tensor
 
 from gatelight import native
 from gatelight.names import check_name
+from gatelight.ops.connections import check_fanin
 from gatelight.ops.convshape import ConvShape
+from gatelight.parametrize import IWP, OP, Parametrization
 
 #: What theta is: the table itself, one of IWP's estimators, or OP's logits.
 KINDS = {
@@ -42,12 +44,20 @@ MAX_OP_ARITY = 3
 #: and every step would pay for fresh pages.
 _LARGE = 1 << 20
 
+#: Of what the library's store gives out; the kernels rely on it.
+_ALIGNMENT = 64
+
 _threads: int | None = None
 
 
 def is_available() -> bool:
     """Whether the native library is there; :func:`gatelight.native.why_not` says why it is not."""
     return native.load() is not None
+
+
+def has_map(parametrization: Parametrization) -> bool:
+    """Whether the kernels map a parametrization's theta to tables themselves; others' tables are made in torch."""
+    return type(parametrization) in (IWP, OP) and parametrization.kind in KINDS
 
 
 def set_threads(threads: int | None) -> None:
@@ -77,15 +87,6 @@ def select_simd(name: str) -> None:
     """Use another SIMD path from now on (the environment variable ``GATELIGHT_SIMD`` chooses the first)."""
     check_name("SIMD path", name, available_simd())
     _library().gl_simd_select(name.encode())
-
-
-def check_fanin(fanin: Tensor, features: int) -> None:
-    """Raise a ValueError unless every index of an int32 [gates, arity] tensor is in 0..features-1."""
-    _check("fanin", fanin, torch.int32, 2)
-    at = _library().gl_check_fanin(fanin.data_ptr(), fanin.numel(), features)
-    if at >= 0:
-        gate, slot = divmod(at, fanin.shape[1])
-        raise ValueError(f"fanin[{gate}, {slot}] must be from 0 to {features - 1}, got {int(fanin[gate, slot])}")
 
 
 def table_fwd(theta: Tensor, kind: str, arity: int) -> Tensor:
@@ -231,8 +232,7 @@ def conv_bwd(
     if out_rows.shape != expected:
         raise ValueError(f"grad_out must be {expected}, got {tuple(out_rows.shape)}")
     size = _library().gl_conv_save_bytes(layers, len(layers), batch)
-    if saved.numel() < size:
-        raise ValueError(f"saved must hold {size} bytes, got {saved.numel()}")
+    _check_saved(saved, size)
     grad_x = empty(features, batch) if need_x else None
     x_gradient = native.Matrix(None if grad_x is None else grad_x.data_ptr(), batch, 0)
     _call("gl_conv_bwd", layers, len(layers), batch, x_matrix, out_matrix, x_gradient, saved.data_ptr())
@@ -266,8 +266,8 @@ def _backward(
         raise ValueError(f"grad_out must be {(fanins[-1].shape[0], batch)}, got {tuple(out_rows.shape)}")
     library = _library()
     size = library.gl_save_bytes(layers, len(layers), batch, MODES[mode])
-    if size and (mode != "recompute" if saved is None else saved.numel() < size):
-        raise ValueError(f"saved must hold {size} bytes, got {0 if saved is None else saved.numel()}")
+    if size and (saved is not None or mode != "recompute"):
+        _check_saved(saved, size)
     grad_x = empty(features, batch) if need_x else None
     x_gradient = native.Matrix(None if grad_x is None else grad_x.data_ptr(), batch, 0)
     save = saved.data_ptr() if saved is not None and size else None
@@ -332,6 +332,7 @@ def _layers(
         gates, arity = fanin.shape
         if _check_theta(theta, kind, arity) != gates:
             raise ValueError(f"theta must have {gates} rows as fanin has, got {tuple(theta.shape)}")
+        check_fanin(fanin, features)
         grad = None if grads is None else grads[i]
         pointers = fanin.data_ptr(), theta.data_ptr(), None if grad is None else grad.data_ptr()
         layers[i] = native.Layer(features, gates, arity, KINDS[kind], *pointers)
@@ -362,6 +363,7 @@ def _convs(
         _check_shape("fanin", fanin, torch.int32, (fanin.shape[0], shape.leaves))
         if _check_theta(theta, kind, shape.arity) != fanin.shape[0] * shape.tree_gates:
             raise ValueError(f"theta must have {fanin.shape[0] * shape.tree_gates} rows, got {tuple(theta.shape)}")
+        check_fanin(fanin, shape.window_inputs)
         layers[i] = native.Conv(
             *image, shape.kernel, shape.padding, shape.stride, shape.pool,
             fanin.shape[0], shape.depth, shape.arity, KINDS[kind],
@@ -394,6 +396,15 @@ def _check_shape(name: str, tensor: Tensor, dtype: torch.dtype, shape: tuple[int
     _check(name, tensor, dtype, len(shape))
     if tensor.shape != shape:
         raise ValueError(f"{name} must have shape {shape}, got {tuple(tensor.shape)}")
+
+
+def _check_saved(saved: Tensor | None, size: int) -> None:
+    """Raise a ValueError unless these bytes are what forward left."""
+    if saved is None or saved.numel() < size:
+        raise ValueError(f"saved must hold {size} bytes, got {0 if saved is None else saved.numel()}")
+    _check("saved", saved, torch.uint8, 1)
+    if saved.data_ptr() % _ALIGNMENT:
+        raise ValueError(f"saved must start at a multiple of {_ALIGNMENT} bytes, as what forward returns does")
 
 
 def empty(rows: int, columns: int) -> Tensor:

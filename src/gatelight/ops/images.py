@@ -6,11 +6,12 @@ import torch
 from torch import Tensor
 
 from gatelight.ops import backend, cpu
+from gatelight.ops.transforms import is_symbolic, is_transformed
 
 
 def takes(images: Tensor) -> bool:
     """Whether the kernels take a batch [batch, channels, ...]: float32 or uint8 images on the CPU."""
-    if images.ndim < 3 or images.numel() == 0 or torch.compiler.is_compiling():
+    if images.ndim < 3 or images.numel() == 0 or is_symbolic(images) or is_transformed(images):
         return False
     readable = images.dtype in (torch.uint8, torch.float32) and images.device.type == "cpu"
     return readable and backend.get_backend() == "cpu"

@@ -14,6 +14,8 @@ from torch import Tensor
 from gatelight import truthtable
 from gatelight.ops import cpu, reference
 from gatelight.ops.backend import gpu_takes, native_takes
+from gatelight.ops.connections import check_fanin
+from gatelight.ops.transforms import is_differentiated_again, is_transformed
 
 FLOATS = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
 
@@ -37,13 +39,19 @@ def lut(x: Tensor, fanin: Tensor, table: Tensor) -> Tensor:
     Returns:
         Outputs [batch, gates] in x's dtype, a transposed view of a contiguous [gates, batch] array.
     """
-    check_operands(x, fanin, table)
+    if torch.compiler.is_compiling() or not torch._C._is_tracing():  # sizes are tensors there
+        check_operands(x, fanin, table)
+        check_fanin(fanin, x.shape[1])
+    if is_transformed(x, table):
+        return reference.lut_fwd(x.t(), fanin, table).t()
     out: Tensor = torch.ops.gatelight.lut_fwd(x.t().contiguous(), fanin, table)
     return out.t()
 
 
 def check_operands(x: Tensor, fanin: Tensor, table: Tensor) -> None:
     """Raise a ValueError that names what is wrong with the shapes and dtypes; values are not read."""
+    if any(t.layout != torch.strided for t in (x, fanin, table)):
+        raise ValueError(f"x, fanin and table must be dense tensors, got {x.layout}, {fanin.layout}, {table.layout}")
     if x.ndim != 2:
         raise ValueError(f"x must be [batch, features], got shape {tuple(x.shape)}")
     if fanin.ndim != 2 or table.ndim != 2:
@@ -65,13 +73,8 @@ def check_operands(x: Tensor, fanin: Tensor, table: Tensor) -> None:
         raise ValueError(f"x, fanin and table must be on one device, got {x.device}, {fanin.device}, {table.device}")
 
 
-def check_fanin(fanin: Tensor, features: int) -> None:
-    """Raise a ValueError unless every input index is in 0..features-1 (reads the values: call it once)."""
-    if fanin.numel() and not (int(fanin.min()) >= 0 and int(fanin.max()) < features):
-        raise ValueError(f"fanin must be in 0..{features - 1}, got values in {int(fanin.min())}..{int(fanin.max())}")
-
-
 def _lut_fwd_gpu(x: Tensor, fanin: Tensor, table: Tensor) -> Tensor:
+    check_fanin(fanin, x.shape[0])
     if not gpu_takes(x, table):
         return reference.lut_fwd(x, fanin, table)
     from gatelight.ops.triton import launch
@@ -80,6 +83,7 @@ def _lut_fwd_gpu(x: Tensor, fanin: Tensor, table: Tensor) -> Tensor:
 
 
 def _lut_bwd_gpu(grad_out: Tensor, x: Tensor, fanin: Tensor, table: Tensor) -> tuple[Tensor, Tensor]:
+    check_fanin(fanin, x.shape[0])
     if not gpu_takes(x, table):
         return reference.lut_bwd(grad_out, x, fanin, table)
     from gatelight.ops.triton import launch
@@ -118,7 +122,8 @@ def _save(ctx: Any, inputs: tuple[Tensor, Tensor, Tensor], output: Tensor) -> No
 
 
 def _backward(ctx: Any, grad_out: Tensor) -> tuple[Tensor, None, Tensor]:
-    grad_x, grad_table = torch.ops.gatelight.lut_bwd(grad_out.contiguous(), *ctx.saved_tensors)
+    bwd = reference.lut_bwd if is_differentiated_again(grad_out) else torch.ops.gatelight.lut_bwd
+    grad_x, grad_table = bwd(grad_out.contiguous(), *ctx.saved_tensors)
     return grad_x, None, grad_table
 
 

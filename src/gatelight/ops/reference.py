@@ -8,9 +8,12 @@ of its table, which one fold per input computes, first input (the most significa
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
+from gatelight import parametrize
 from gatelight.ops.convshape import ConvShape
 
 
@@ -33,7 +36,7 @@ def lut_bwd(grad_out: Tensor, x: Tensor, fanin: Tensor, table: Tensor) -> tuple[
     for i in range(len(inputs) - 1, -1, -1):
         value = inputs[i].unsqueeze(1)
         low, high = folds[i].chunk(2, dim=1)
-        grad_x.index_add_(0, fanin[:, i], (grad * (high - low)).sum(1))
+        grad_x = grad_x.index_add(0, fanin[:, i], (grad * (high - low)).sum(1))
         grad = torch.cat([grad * (1 - value), grad * value], dim=1)
     return grad_x.to(x.dtype), grad.sum(2).to(table.dtype)
 
@@ -71,6 +74,28 @@ def conv(x: Tensor, fanin: Tensor, table: Tensor, shape: ConvShape) -> Tensor:
     windows = value.view(trees, shape.out_height, shape.out_width, shape.pool**2, batch)
     # max with indices gives the gradient to the first of equal values, where amax would share it out.
     return windows.max(3).values.to(x.dtype).permute(3, 0, 1, 2)
+
+
+def table(theta: Tensor, kind: str, arity: int) -> Tensor:
+    """Tables of parameters by the name of their map, [gates, 2**arity]; ``table`` is theta itself."""
+    return theta if kind == "table" else parametrize.of_kind(kind, arity).table(theta)
+
+
+def stack(x: Tensor, fanins: Sequence[Tensor], thetas: Sequence[Tensor], kinds: Sequence[str]) -> Tensor:
+    """Outputs of the last of a chain of dense layers, [gates, batch]; autograd differentiates it, again and again."""
+    for fanin, theta, kind in zip(fanins, thetas, kinds, strict=True):
+        x = lut_fwd(x, fanin, table(theta, kind, fanin.shape[1]))
+    return x
+
+
+def conv_chain(
+    x: Tensor, shapes: Sequence[ConvShape], fanins: Sequence[Tensor], thetas: Sequence[Tensor], kinds: Sequence[str]
+) -> Tensor:
+    """Outputs of the last of a chain of convolutional layers, feature-major as x is, [features, batch]."""
+    for shape, fanin, theta, kind in zip(shapes, fanins, thetas, kinds, strict=True):
+        images = x.t().reshape(-1, shape.channels, shape.height, shape.width)
+        x = conv(images, fanin, table(theta, kind, shape.arity), shape).flatten(1).t()
+    return x
 
 
 def _gather(x: Tensor, fanin: Tensor, table: Tensor) -> tuple[list[Tensor], Tensor]:

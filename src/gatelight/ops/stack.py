@@ -7,11 +7,12 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from gatelight.names import check_name
 from gatelight.ops import cpu
 from gatelight.ops.backend import gpu_takes, native_takes
+from gatelight.ops.derivatives import stack_gradients
+from gatelight.ops.transforms import is_differentiated_again, is_symbolic
 
 MEMORY = ("auto", *cpu.MODES)
 
@@ -20,8 +21,8 @@ KEEP_LIMIT = 1 << 30
 
 
 def can_stack(x: Tensor, thetas: Sequence[Tensor]) -> bool:
-    """Whether :func:`stack` takes these operands: there are kernels for their device, and torch is not compiling."""
-    return not torch.compiler.is_compiling() and (gpu_takes(x, *thetas) or native_takes(x, *thetas))
+    """Whether :func:`stack` takes these operands: there are kernels for their device, and torch makes no graph."""
+    return not is_symbolic(x, *thetas) and (gpu_takes(x, *thetas) or native_takes(x, *thetas))
 
 
 def stack(
@@ -33,7 +34,7 @@ def stack(
 
     Args:
         x: Inputs, [batch, features], float32 (on a GPU also bfloat16 or float16, which activations then are too).
-        fanins: For each layer int32 [gates, arity], checked by the caller.
+        fanins: For each layer int32 [gates, arity].
         thetas: For each layer float32 [gates, parameters].
         kinds: For each layer a name in :data:`gatelight.ops.cpu.KINDS`.
         memory: What forward leaves for backward: ``keep`` (one value for each gate and sample; of every second layer
@@ -45,6 +46,8 @@ def stack(
         Outputs of the last layer [batch, gates], a transposed view of [gates, batch].
     """
     check_name("memory mode", memory, MEMORY)
+    if x.ndim != 2:
+        raise ValueError(f"x must be [batch, features], got shape {tuple(x.shape)}")
     if gpu_takes(x, *thetas):
         from gatelight.ops.triton import chain
 
@@ -70,11 +73,12 @@ class _Stack(torch.autograd.Function):
         return out
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> Any:
         x, saved, *operands = ctx.saved_tensors
         layers = len(ctx.kinds)
         fanins, thetas = operands[:layers], operands[layers:]
+        if is_differentiated_again(grads[0]):
+            return stack_gradients(ctx, x, fanins, thetas, grads[0])
         need_x = ctx.needs_input_grad[0]
         grad_x, grad_thetas = cpu.stack_bwd(grads[0], x, saved, fanins, thetas, ctx.kinds, ctx.memory, need_x)
         return grad_x, None, None, *[None] * layers, *grad_thetas

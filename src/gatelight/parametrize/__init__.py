@@ -7,7 +7,7 @@ from gatelight.parametrize.op import OP
 
 NAMES = ("iwp", "op")
 
-__all__ = ["ESTIMATORS", "IWP", "NAMES", "OP", "Parametrization", "make"]
+__all__ = ["ESTIMATORS", "IWP", "NAMES", "OP", "Parametrization", "make", "of_kind"]
 
 
 def make(parametrization: str = "iwp", arity: int = 2, estimator: str = "sin") -> Parametrization:
@@ -18,3 +18,12 @@ def make(parametrization: str = "iwp", arity: int = 2, estimator: str = "sin") -
     """
     check_name("parametrization", parametrization, NAMES)
     return OP(arity) if parametrization == "op" else IWP(arity, estimator)
+
+
+def of_kind(kind: str, arity: int) -> Parametrization:
+    """The parametrization whose ``kind`` this is.
+
+    >>> of_kind("iwp-sigmoid", 3)
+    IWP(arity=3, estimator='sigmoid')
+    """
+    return OP(arity) if kind == "op" else IWP(arity, kind.removeprefix("iwp-"))

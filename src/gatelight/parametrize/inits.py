@@ -57,6 +57,8 @@ def target_tables(init: str, gates: int, arity: int, generator: torch.Generator)
     else:
         options, weights = [init], [1.0]
     tables = torch.from_numpy(np.stack([_table(option, arity) for option in options]))
+    if gates == 0:  # multinomial draws at least once
+        return tables[:0]
     drawn = torch.multinomial(torch.tensor(weights), gates, replacement=True, generator=generator)
     return tables[drawn]
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -31,7 +30,7 @@ class Estimator:
     Attributes:
         formula: For people.
         value: theta -> entry.
-        straight_through: Whether backward takes the derivative to be 1.
+        slope: What backward takes for the derivative, straight through; None is the derivative itself.
         centre: The theta whose entry is 1/2.
         strength: Distance from the centre at which heavy-tail inits put theta (the paper's mu).
         spread: Standard deviation of theta around that point (the paper's sigma).
@@ -40,7 +39,7 @@ class Estimator:
 
     formula: str
     value: Callable[[Tensor], Tensor]
-    straight_through: bool
+    slope: Callable[[Tensor], Tensor] | None
     centre: float
     strength: float
     spread: float
@@ -59,27 +58,25 @@ def _clamp01(theta: Tensor) -> Tensor:
     return theta.clamp(0.0, 1.0)
 
 
-#: ``sin-st`` clamps the angle to the rising half of the sine: with the derivative taken to be 1, a parameter past
-#: the crest would be pushed the wrong way for ever.
+def _sign_of_cosine(theta: Tensor) -> Tensor:
+    return torch.sign(torch.cos(theta))
+
+
+#: With the derivative of the sine taken to be 1, a parameter past the crest would be pushed the wrong way for ever. Two
+#: estimators mend that: ``sin-st`` clamps the angle to the rising half of the sine, ``sin-sign`` (what the authors of
+#: the paper have in their code) takes the sign of the true derivative, so that parameters may go round.
 ESTIMATORS = {
-    "sin": Estimator("1/2 + 1/2 sin(theta)", _sin01, False, 0.0, 1.2, 0.25, 1.0),
-    "sigmoid": Estimator("1/(1 + exp(-theta))", torch.sigmoid, False, 0.0, 3.0, 0.5, 1.0),
-    "sigmoid-st": Estimator("1/(1 + exp(-theta)), gradient 1", torch.sigmoid, True, 0.0, 3.0, 0.5, 1.0),
-    "sin-st": Estimator("1/2 + 1/2 sin(clamp(theta, ±pi/2)), gradient 1", _sin01_clamped, True, 0.0, 1.2, 0.25, 1.0),
-    "linear-st": Estimator("clamp(theta, 0, 1), gradient 1", _clamp01, True, 0.5, 0.45, 0.05, 0.25),
+    "sin": Estimator("1/2 + 1/2 sin(theta)", _sin01, None, 0.0, 1.2, 0.25, 1.0),
+    "sigmoid": Estimator("1/(1 + exp(-theta))", torch.sigmoid, None, 0.0, 3.0, 0.5, 1.0),
+    "sigmoid-st": Estimator("1/(1 + exp(-theta)), gradient 1", torch.sigmoid, torch.ones_like, 0.0, 3.0, 0.5, 1.0),
+    "sin-st": Estimator(
+        "1/2 + 1/2 sin(clamp(theta, ±pi/2)), gradient 1", _sin01_clamped, torch.ones_like, 0.0, 1.2, 0.25, 1.0
+    ),
+    "sin-sign": Estimator(
+        "1/2 + 1/2 sin(theta), gradient sign(cos(theta))", _sin01, _sign_of_cosine, 0.0, 1.2, 0.25, 1.0
+    ),
+    "linear-st": Estimator("clamp(theta, 0, 1), gradient 1", _clamp01, torch.ones_like, 0.5, 0.45, 0.05, 0.25),
 }
-
-
-class _StraightThrough(torch.autograd.Function):
-    """Forward ``value(theta)``, backward the identity."""
-
-    @staticmethod
-    def forward(_ctx: Any, theta: Tensor, value: Callable[[Tensor], Tensor]) -> Tensor:
-        return value(theta)
-
-    @staticmethod
-    def backward(_ctx: Any, *grads: Any) -> Any:
-        return grads[0], None
 
 
 @dataclass(frozen=True)
@@ -111,10 +108,12 @@ class IWP:
     def table(self, theta: Tensor) -> Tensor:
         """Soft tables, [gates, 2**arity]."""
         estimator = ESTIMATORS[self.estimator]
-        if estimator.straight_through:
-            table: Tensor = _StraightThrough.apply(theta, estimator.value)  # type: ignore[no-untyped-call]
-            return table
-        return estimator.value(theta)
+        value = estimator.value(theta)
+        if estimator.slope is None:
+            return value
+        # The value without its own derivative, plus a zero with the derivative that stands in for it.
+        line = theta * estimator.slope(theta).detach()
+        return value.detach() + (line - line.detach())
 
     def rounded(self, theta: Tensor) -> Tensor:
         """Tables rounded entry by entry, ``table > 1/2``, [gates, 2**arity]."""

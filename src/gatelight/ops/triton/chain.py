@@ -8,8 +8,10 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
+from gatelight.ops.connections import check_fanin
+from gatelight.ops.derivatives import stack_gradients
+from gatelight.ops.transforms import is_differentiated_again
 from gatelight.ops.triton import launch
 
 
@@ -18,12 +20,16 @@ def stack(x: Tensor, fanins: Sequence[Tensor], thetas: Sequence[Tensor], kinds: 
 
     Args:
         x: Inputs in a dtype of :data:`gatelight.ops.backend.GPU_STORAGE`, which activations keep.
-        fanins: For each layer int32 [gates, arity], checked by the caller.
+        fanins: For each layer int32 [gates, arity].
         thetas: For each layer [gates, parameters].
         kinds: For each layer a name in :data:`gatelight.ops.cpu.KINDS`.
         memory: ``keep`` the input of every layer for backward, ``keep-bf16`` the same rounded to bfloat16, or
             ``recompute``: the input of each stretch of about sqrt(layers) layers, the others again in backward.
     """
+    features = x.shape[0]
+    for fanin in fanins:
+        check_fanin(fanin, features)
+        features = fanin.shape[0]
     if torch.is_grad_enabled() and (x.requires_grad or any(t.requires_grad for t in thetas)):
         out: Tensor = _Stack.apply(x, tuple(kinds), memory, *fanins, *thetas)  # type: ignore[no-untyped-call]
         return out
@@ -49,11 +55,12 @@ class _Stack(torch.autograd.Function):
         return x
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> Any:
         count = len(ctx.kinds)
         saved = ctx.saved_tensors
         operands, kept = saved[: 2 * count], list(saved[2 * count :])
+        if is_differentiated_again(grads[0]):
+            return stack_gradients(ctx, kept[0], operands[:count], operands[count:], grads[0])
         layers = list(zip(operands[:count], operands[count:], ctx.kinds, strict=True))
         grad: Tensor | None = grads[0]
         grad_thetas: list[Tensor | None] = [None] * count

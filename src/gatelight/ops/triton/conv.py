@@ -8,9 +8,10 @@ from typing import Any
 import torch
 import triton
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from gatelight.ops.convshape import ConvShape
+from gatelight.ops.derivatives import chain_gradients
+from gatelight.ops.transforms import is_differentiated_again
 from gatelight.ops.triton.index import readers_of
 from gatelight.ops.triton.kernels import conv as kernels
 from gatelight.ops.triton.launch import WARPS, as_rows, blocks, most_gates, on_its_device, table_fwd
@@ -126,11 +127,12 @@ class _Chain(torch.autograd.Function):
         return x
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> Any:
         count = len(ctx.kinds)
         saved = ctx.saved_tensors
         fanins, thetas, inputs, winners = (saved[i * count : (i + 1) * count] for i in range(4))
+        if is_differentiated_again(grads[0]):
+            return chain_gradients(ctx, inputs[0], fanins, thetas, grads[0])
         grad: Tensor | None = grads[0]
         grad_thetas: list[Tensor | None] = [None] * count
         for i in reversed(range(count)):

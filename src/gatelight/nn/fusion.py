@@ -1,0 +1,107 @@
+"""Which modules may run inside one kernel call, and sequences that run the rest as torch would."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable
+from typing import Any, Self
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules import module as torch_module
+
+
+def is_fusible(layer: nn.Module, kind: type[nn.Module]) -> bool:
+    """Whether calling a layer does nothing but what its class does.
+
+    A subclass, a forward of its own, and hooks of any kind are for torch to call.
+    """
+    return type(layer) is kind and not (
+        layer._forward_hooks
+        or layer._forward_pre_hooks
+        or layer._backward_hooks
+        or layer._backward_pre_hooks
+        or "forward" in layer.__dict__
+    )
+
+
+def has_global_hooks() -> bool:
+    """Whether hooks are registered for all modules, which torch must then call one by one."""
+    return bool(
+        torch_module._global_forward_hooks
+        or torch_module._global_forward_pre_hooks
+        or torch_module._global_backward_hooks
+        or torch_module._global_backward_pre_hooks
+    )
+
+
+class FusedSequential(nn.Sequential):
+    """An ``nn.Sequential`` that computes runs of logic layers at once, and calls everything else as torch does.
+
+    Layers that follow one another must fit; that is checked when the sequence is made or changed, and again by the
+    layers themselves when it runs. What is refused leaves the sequence as it was.
+    """
+
+    def __init__(self, *layers: Any) -> None:
+        if len(layers) == 1 and isinstance(layers[0], OrderedDict):
+            named = layers[0]
+        elif len(layers) == 1 and isinstance(layers[0], Iterable) and not isinstance(layers[0], nn.Module | str):
+            named = OrderedDict((str(i), layer) for i, layer in enumerate(layers[0]))
+        else:
+            named = OrderedDict((str(i), layer) for i, layer in enumerate(layers))
+        for layer in named.values():
+            if not isinstance(layer, nn.Module):
+                raise ValueError(f"{type(self).__name__} takes layers, or one list of them, got {layer!r}")
+        self._check_order(list(named.values()))
+        super().__init__(named)
+
+    def add_module(self, name: str, module: nn.Module | None) -> None:
+        """Add a layer at the end, or replace the one of that name, if it fits."""
+        if module is not None:
+            self._check_order([*({**self._modules, name: module}).values()])
+        super().add_module(name, module)
+
+    def __setitem__(self, index: int, module: nn.Module) -> None:
+        names = list(self._modules)
+        if -len(names) <= index < len(names):
+            self._check_order([*({**self._modules, names[index]: module}).values()])
+        super().__setitem__(index, module)
+
+    def insert(self, index: int, module: nn.Module) -> Self:
+        """Insert a layer, if it fits."""
+        layers: list[Any] = list(self._modules.values())
+        layers.insert(index, module)
+        self._check_order(layers)
+        super().insert(index, module)
+        return self
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Outputs of the last layer; x itself where there is none."""
+        if torch.compiler.is_compiling() or has_global_hooks():
+            return self._one_by_one(x, list(self))
+        run: list[nn.Module] = []
+        for layer in self:
+            if self._is_fusible(layer):
+                run.append(layer)
+                continue
+            x = self._fused(x, run) if run else x
+            run = []
+            x = layer(x)
+        return self._fused(x, run) if run else x
+
+    def _check_order(self, layers: list[Any]) -> None:
+        """Raise a ValueError where a layer cannot follow the one before."""
+        raise NotImplementedError
+
+    def _is_fusible(self, layer: nn.Module) -> bool:
+        """Whether a layer may be part of a fused run."""
+        raise NotImplementedError
+
+    def _fused(self, x: Tensor, layers: list[Any]) -> Tensor:
+        """Outputs of a run of fusible layers, as one op where there is a kernel for it."""
+        raise NotImplementedError
+
+    def _one_by_one(self, x: Tensor, layers: list[Any]) -> Tensor:
+        for layer in layers:
+            x = layer(x)
+        return x
