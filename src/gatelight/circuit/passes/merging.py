@@ -121,13 +121,19 @@ class _Cones:
 
     def same(self, member: int, leader: int) -> bool:
         """Whether two literals are equal as functions of the deepest small cut found below them."""
-        if not (self._same(member, leader, self.literal) or self._same(member, leader, self.own)):
-            return False
+        inside, cut, depth = self._cone(member, leader, self.literal)
+        if not self._equal_above(cut, inside[:depth], member, leader, self.literal):
+            if not any(self.literal[net] != 2 * net for top in inside for net in self.fanin[top - self.inputs]):
+                return False
+            inside, cut, depth = self._cone(member, leader, self.own)
+            if not self._equal_above(cut, inside[:depth], member, leader, self.own):
+                return False
         if leader >> 1 < member >> 1 or leader >= self.false:
             self.literal[member >> 1] = self.literal[leader >> 1] ^ (leader & 1) ^ (member & 1)
         return True
 
-    def _same(self, member: int, leader: int, read: Sequence[int]) -> bool:
+    def _cone(self, member: int, leader: int, read: Sequence[int]) -> tuple[list[int], list[int], int]:
+        """The gates below two literals, from the top, the deepest small cut, and how many gates are above that."""
         leaves = {literal >> 1 for literal in (member, leader) if literal < self.false}
         inside: list[int] = []
         cut, depth = leaves, 0
@@ -140,7 +146,7 @@ class _Cones:
             inside.append(top)
             if len(leaves) <= _MAX_LEAVES:
                 cut, depth = leaves, len(inside)
-        return self._equal_above(sorted(cut), inside[:depth], member, leader, read)
+        return inside, sorted(cut), depth
 
     def _equal_above(self, cut: list[int], inside: list[int], member: int, leader: int, read: Sequence[int]) -> bool:
         size = 1 << len(cut)
