@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from gatelight.circuit.evaluate import apply_tables
 from gatelight.circuit.ir import Circuit
-from gatelight.circuit.passes.netlist import ONES, Index, Netlist, Tables
+from gatelight.circuit.passes.netlist import ONES, Index, Netlist, Tables, cofactors
 from gatelight.circuit.passes.outputs import settle_outputs
 from gatelight.circuit.passes.simplify import LOCAL, run_rounds
 from gatelight.truthtable import MAX_ARITY
@@ -95,11 +95,11 @@ def _absorb(net: Netlist, gates: Index, position: int, fanout: Index, swallowed:
     outer, other, known = _inputs(net, gates, position)
     shared = known.any(1)
     operands = _place(outer, other, known, (other >= 0) & ~shared)
-    whole: list[Tables] = [np.full((1, 1), ONES[p]) for p in range(net.width)]
-    whole[position] = apply_tables(net.table[inner], operands[::-1])
+    chosen = apply_tables(net.table[inner], operands[::-1])[:, 0]
+    low, high = cofactors(net.table[gates], position)
     # An input that both read is now read once less.
     np.subtract.at(fanout, other[shared], 1)
-    net.table[gates] = apply_tables(net.table[gates], whole[::-1])[:, 0]
+    net.table[gates] = (low & ~chosen) | (high & chosen)
     net.fanin[:, gates] = outer
     net.changed[gates] = True
     swallowed[inner] = True
