@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from gatelight.circuit import Circuit, evaluate
 from gatelight.circuit.passes import PASSES, Simplified, run_passes, simplify
+from gatelight.circuit.passes.netlist import Index, Netlist
 from gatelight.circuit.random import layered_circuit
 
 
@@ -194,3 +195,30 @@ def test_unknown_pass_and_level_are_refused() -> None:
         run_passes(circuit, ("hash",))
     with pytest.raises(ValueError, match="level must be 1, 2 or 3, got 4"):
         simplify(circuit, 4)
+
+
+def test_rules_see_only_levels_that_changed() -> None:
+    # A chain of 50 exclusive ors with a tail that reads gate 40 once more.
+    chain = [([0, 1], XOR), *(([2 + gate, gate % 2], XOR) for gate in range(49))]
+    net = Netlist(build(2, [*chain, ([42, 0], AND)], [51, 52]))
+    seen: list[int] = []
+
+    def rule(_: Netlist, gates: Index) -> int:
+        seen.extend(gates.tolist())
+        return 0
+
+    net.sweep({"rule": rule})
+    assert sorted(seen) == list(range(51))
+    seen.clear()
+    net.sweep({"rule": rule})
+    assert seen == []
+    net.replace(np.array([40]), 2 * 0)
+    net.sweep({"rule": rule})
+    # The readers of gate 40 alone; what reads them is as it was. They are seen twice, now and where they go.
+    assert sorted(seen) == [41, 50]
+    seen.clear()
+    net.sweep({"rule": rule})
+    assert {40, 49} <= set(seen)
+    seen.clear()
+    net.sweep({"rule": rule})
+    assert seen == []

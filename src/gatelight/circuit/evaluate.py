@@ -109,10 +109,8 @@ def apply_tables(table: Words, operands: Sequence[Words], words: int = 1) -> Wor
     >>> apply_tables(np.array([0b0110], np.uint64), [np.array([[12]], np.uint64), np.array([[10]], np.uint64)])
     array([[6]], dtype=uint64)
     """
-    one = np.uint64(1)
-    row: list[Words] = [
-        (np.uint64(0) - ((table >> np.uint64(entry)) & one))[:, None] for entry in range(1 << len(operands))
-    ]
+    entries = np.arange(1 << len(operands), dtype=np.uint64)[:, None, None]
+    row: list[Words] = list(np.uint64(0) - ((table[:, None] >> entries) & np.uint64(1)))
     for operand in reversed(operands):
         row = [low ^ ((low ^ high) & operand) for low, high in zip(row[::2], row[1::2], strict=True)]
     return np.broadcast_to(row[0], (len(table), words))

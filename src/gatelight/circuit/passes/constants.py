@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from gatelight.circuit.passes.netlist import ALL, Index, Netlist
 
 
 def constants(net: Netlist, gates: Index) -> int:
     """Replace constant gates; the tables of their readers shrink when they pull."""
     table = net.table[gates]
-    zeros = net.replace(gates[table == 0], net.false)
-    return zeros + net.replace(gates[table == ALL], net.false + 1)
+    which = np.flatnonzero((table == 0) | (table == ALL))
+    return net.replace(gates[which], net.false + (table[which] & np.uint64(1)).astype(np.int64)) if len(which) else 0

@@ -13,7 +13,7 @@ def dead(net: Netlist) -> int:
     seen = np.zeros(net.inputs + net.gates + 1, bool)
     seen[net.outputs >> 1] = True
     for gates in reversed(list(net.by_level())):
-        read = net.fanin[:, gates[seen[net.inputs + gates]]]
-        seen[read[read >= 0]] = True
+        # An empty position, -1, marks the last entry, which is no gate.
+        seen[net.fanin[:, gates[seen[net.inputs + gates]]]] = True
     net.keep(seen[net.inputs : -1])
     return before - net.gates

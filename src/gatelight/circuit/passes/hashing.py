@@ -12,6 +12,8 @@ _MIX = np.uint64(0x9E3779B97F4A7C15)
 def hashing(net: Netlist, gates: Index) -> int:
     """Replace each gate by the first one of its level that equals it up to input order and output negation."""
     net.order_positions(gates, by_net=True)
+    if len(gates) == 1:
+        return 0
     table = net.table[gates]
     negated = table & np.uint64(1)
     table = table ^ (np.uint64(0) - negated)

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from gatelight.circuit.evaluate import apply_tables
 from gatelight.circuit.ir import Circuit
-from gatelight.circuit.passes.netlist import ONES, Index, Netlist, Tables
+from gatelight.circuit.passes.netlist import ONES, Index, Netlist, Tables, cofactors
 from gatelight.circuit.passes.outputs import settle_outputs
 from gatelight.circuit.passes.simplify import LOCAL, run_rounds
 from gatelight.truthtable import MAX_ARITY
@@ -43,41 +43,66 @@ def _absorb_all(net: Netlist) -> int:
     fanout = np.bincount(read, minlength=net.inputs + net.gates + 1)
     swallowed = np.zeros(net.gates, bool)
     for gates in net.by_level():
-        growth = 0
-        # The cheapest first: after each success the gates start again with what costs no further input.
-        while growth < net.width:
-            taken = sum(_absorb(net, gates, p, growth, fanout, swallowed) for p in range(net.width))
-            growth = 0 if taken else growth + 1
+        _absorb_level(net, gates, fanout, swallowed)
     net.keep(~swallowed)
     return int(swallowed.sum())
 
 
-def _absorb(net: Netlist, gates: Index, position: int, growth: int, fanout: Index, swallowed: NDArray[np.bool_]) -> int:
-    """Swallow the fanins at one position that cost ``growth`` further inputs; how many there were."""
-    source = net.fanin[position, gates]
-    which = np.flatnonzero((source >= net.inputs) & (fanout[source] == 1))
-    gates, inner = gates[which], source[which] - net.inputs
-    outer, other = net.fanin[:, gates].copy(), net.fanin[:, inner]
-    outer[position] = -1
-    known = (other[:, None] == outer[None]) & (other >= 0)[:, None]  # [inner position, outer position, gate]
-    fresh = (other >= 0) & ~known.any(1)
-    fits = np.flatnonzero(
-        ((outer >= 0).sum(0) + fresh.sum(0) <= net.width) & (np.maximum(fresh.sum(0), 1) - 1 == growth)
-    )
-    if len(fits) == 0:
-        return 0
-    gates, inner, outer, other = gates[fits], inner[fits], outer[:, fits], other[:, fits]
-    operands = _place(outer, other, known[..., fits], fresh[:, fits])
-    table = apply_tables(net.table[inner], operands[::-1])
-    whole: list[Tables] = [np.full((1, 1), ONES[p]) for p in range(net.width)]
-    whole[position] = table
+def _absorb_level(net: Netlist, gates: Index, fanout: Index, swallowed: NDArray[np.bool_]) -> None:
+    """Let the gates of one level swallow what they can."""
+    costs = _costs(net, gates, fanout)
+    # The cheapest first: after each success the gates start again with what costs no further input.
+    while (growth := int(costs.min())) < net.width:
+        for position in range(net.width):
+            which = np.flatnonzero(costs[position] == growth)
+            if len(which):
+                _absorb(net, gates[which], position, fanout, swallowed)
+                costs[:, which] = _costs(net, gates[which], fanout)
+
+
+def _costs(net: Netlist, gates: Index, fanout: Index) -> Index:
+    """What it costs to swallow each fanin, in further inputs, int64 [width, gates]; the width where it cannot be."""
+    source = net.fanin[:, gates]
+    costs = np.full(source.shape, net.width)
+    position, which = np.nonzero((source >= net.inputs) & (fanout[source] == 1))
+    if len(which):
+        outer, other, known = _inputs(net, gates[which], position)
+        fresh = ((other >= 0) & ~known.any(1)).sum(0)
+        fits = (outer >= 0).sum(0) + fresh <= net.width
+        costs[position[fits], which[fits]] = np.maximum(fresh[fits], 1) - 1
+    return costs
+
+
+def _inputs(
+    net: Netlist, gates: Index, position: Index | int
+) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.bool_]]:
+    """What gates read elsewhere, what the fanin at ``position`` reads, and which of that they know already.
+
+    Returns:
+        The nets of the outer and of the inner gates, int32 [width, gates], and where they are the same, bool
+        [inner position, outer position, gate].
+    """
+    columns = np.arange(len(gates))
+    outer = net.fanin[:, gates]
+    other = net.fanin[:, outer[position, columns] - net.inputs]
+    outer[position, columns] = -1
+    return outer, other, (other[:, None] == outer[None]) & (other >= 0)[:, None]
+
+
+def _absorb(net: Netlist, gates: Index, position: int, fanout: Index, swallowed: NDArray[np.bool_]) -> None:
+    """Swallow the fanins of gates at one position."""
+    inner = net.fanin[position, gates] - net.inputs
+    outer, other, known = _inputs(net, gates, position)
+    shared = known.any(1)
+    operands = _place(outer, other, known, (other >= 0) & ~shared)
+    chosen = apply_tables(net.table[inner], operands[::-1])[:, 0]
+    low, high = cofactors(net.table[gates], position)
     # An input that both read is now read once less.
-    shared = (known[..., fits].any(1)) & (other >= 0)
     np.subtract.at(fanout, other[shared], 1)
-    net.table[gates] = apply_tables(net.table[gates], whole[::-1])[:, 0]
+    net.table[gates] = (low & ~chosen) | (high & chosen)
     net.fanin[:, gates] = outer
+    net.changed[gates] = True
     swallowed[inner] = True
-    return len(gates)
 
 
 def _place(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gatelight.circuit.aig import FALSE, Builder
-from gatelight.circuit.evaluate import simulate
+from gatelight.circuit.evaluate import simulate, words_per_block
 from gatelight.circuit.ir import Circuit
 from gatelight.circuit.passes.netlist import Index, Netlist
 from gatelight.circuit.prover import compare
@@ -18,6 +18,7 @@ Judge = Callable[[Circuit, Index], NDArray[np.bool_]]
 
 _ROUNDS = 16
 _WORDS = 8
+_WORDS_AT_ONCE = 1 << 16
 _MAX_LEAVES = 10
 _SLACK = 6
 _PROOF_SECONDS = 60
@@ -48,10 +49,12 @@ def candidates(circuit: Circuit, seed: int = 0) -> Index:
     nets = circuit.inputs + circuit.gates
     signature = np.zeros(nets + 1, np.uint64)
     turned = np.zeros(nets + 1, np.int64)
-    for step in range(_ROUNDS):
-        words = np.zeros((nets + 1, _WORDS), np.uint64)
-        words[:-1] = simulate(circuit, rng.integers(0, 2**64, (circuit.inputs, _WORDS), dtype=np.uint64))
-        if step == 0:
+    for start in range(0, _ROUNDS, step := _rounds_at_once(circuit)):
+        rounds = range(start, min(start + step, _ROUNDS))
+        drawn = [rng.integers(0, 2**64, (circuit.inputs, _WORDS), dtype=np.uint64) for _ in rounds]
+        words = np.zeros((nets + 1, len(rounds) * _WORDS), np.uint64)
+        words[:-1] = simulate(circuit, np.concatenate(drawn, 1))
+        if start == 0:
             turned = (words[:, 0] & np.uint64(1)).astype(np.int64)
         words ^= (np.uint64(0) - turned.astype(np.uint64))[:, None]
         for column in words.T:
@@ -65,6 +68,13 @@ def candidates(circuit: Circuit, seed: int = 0) -> Index:
     which = np.flatnonzero((leader != order) & (order >= circuit.inputs) & (order < nets))
     pairs = np.stack([2 * order[which] + turned[order[which]], 2 * leader[which] + turned[leader[which]]], 1)
     return pairs[np.argsort(pairs[:, 0])]
+
+
+def _rounds_at_once(circuit: Circuit) -> int:
+    """How many rounds to simulate together: more in deep circuits, whose narrow levels cost calls and not work."""
+    by_level = circuit.gates // max(1, int(circuit.levels.max(initial=0)))
+    words = min(_WORDS_AT_ONCE // max(1, by_level), words_per_block(circuit))
+    return max(1, min(_ROUNDS, words // _WORDS))
 
 
 def by_cones(circuit: Circuit, pairs: Index) -> NDArray[np.bool_]:
@@ -93,16 +103,37 @@ def by_prover(circuit: Circuit, pairs: Index) -> NDArray[np.bool_]:
 
 
 class _Cones:
-    """Evaluates the gates between a cut and two nets on all values of the cut, held in whole numbers as bits."""
+    """Evaluates the gates between a cut and two nets on all values of the cut, held in whole numbers as bits.
+
+    Every equality found serves the checks after it, which read the leader in the member's place. So a class whose
+    members lie on one long path is settled in one go, each member by the few gates that are left below it.
+    What this does not show is looked at once more as the circuit has it: the cut may be a better one there.
+    """
 
     def __init__(self, circuit: Circuit) -> None:
         self.fanin = [row[:arity] for row, arity in zip(circuit.fanin.tolist(), circuit.arity.tolist(), strict=True)]
         self.table = circuit.table.tolist()
         self.inputs = circuit.inputs
         self.false = 2 * (circuit.inputs + circuit.gates)
+        self.own = range(0, self.false + 2, 2)
+        #: The literal to read in place of each net.
+        self.literal = list(self.own)
 
     def same(self, member: int, leader: int) -> bool:
         """Whether two literals are equal as functions of the deepest small cut found below them."""
+        inside, cut, depth = self._cone(member, leader, self.literal)
+        if not self._equal_above(cut, inside[:depth], member, leader, self.literal):
+            if not any(self.literal[net] != 2 * net for top in inside for net in self.fanin[top - self.inputs]):
+                return False
+            inside, cut, depth = self._cone(member, leader, self.own)
+            if not self._equal_above(cut, inside[:depth], member, leader, self.own):
+                return False
+        if leader >> 1 < member >> 1 or leader >= self.false:
+            self.literal[member >> 1] = self.literal[leader >> 1] ^ (leader & 1) ^ (member & 1)
+        return True
+
+    def _cone(self, member: int, leader: int, read: Sequence[int]) -> tuple[list[int], list[int], int]:
+        """The gates below two literals, from the top, the deepest small cut, and how many gates are above that."""
         leaves = {literal >> 1 for literal in (member, leader) if literal < self.false}
         inside: list[int] = []
         cut, depth = leaves, 0
@@ -110,13 +141,14 @@ class _Cones:
             top = max(leaves, default=-1)
             if top < self.inputs:
                 break
-            leaves = (leaves - {top}).union(self.fanin[top - self.inputs])
+            leaves = (leaves - {top}).union(read[net] >> 1 for net in self.fanin[top - self.inputs])
+            leaves.discard(self.false >> 1)
             inside.append(top)
             if len(leaves) <= _MAX_LEAVES:
                 cut, depth = leaves, len(inside)
-        return self._equal_above(sorted(cut), inside[:depth], member, leader)
+        return inside, sorted(cut), depth
 
-    def _equal_above(self, cut: list[int], inside: list[int], member: int, leader: int) -> bool:
+    def _equal_above(self, cut: list[int], inside: list[int], member: int, leader: int, read: Sequence[int]) -> bool:
         size = 1 << len(cut)
         ones = (1 << size) - 1
         # Variable p over all values: runs of 2**p zeros and as many ones, from the lowest bit.
@@ -126,7 +158,8 @@ class _Cones:
             gate = net - self.inputs
             row = [ones if self.table[gate] >> entry & 1 else 0 for entry in range(1 << len(self.fanin[gate]))]
             for source in reversed(self.fanin[gate]):
-                chosen = value[source]
+                literal = read[source]
+                chosen = value[literal >> 1] ^ (ones if literal & 1 else 0)
                 row = [low ^ ((low ^ high) & chosen) for low, high in zip(row[::2], row[1::2], strict=True)]
             value[net] = row[0]
         first, second = (value[literal >> 1] ^ (ones if literal & 1 else 0) for literal in (member, leader))

@@ -65,6 +65,8 @@ class Netlist:
         origin: Which of the circuit's outputs each of them is, int64.
         folded: For each of the circuit's outputs the constant it was folded to, or -1, int8.
         literal: What to read instead of each net, int64 [inputs + gates + 1]; itself if unchanged.
+        replaced: Whether that is something else, bool [inputs + gates + 1].
+        changed: Gates that rules must see: their inputs or tables changed in the last sweep or since, bool [gates].
     """
 
     def __init__(self, circuit: Circuit, width: int = 0) -> None:
@@ -83,10 +85,13 @@ class Netlist:
         self.outputs = 2 * circuit.outputs.astype(np.int64)
         self.origin = np.arange(len(self.outputs))
         self.folded = np.full(len(self.outputs), -1, np.int8)
-        self.literal = self._own_literals()
+        self.changed = np.ones(circuit.gates, bool)
+        self._read_own()
 
-    def _own_literals(self) -> Index:
-        return 2 * np.arange(self.inputs + self.gates + 1, dtype=np.int64)
+    def _read_own(self) -> None:
+        nets = self.inputs + self.gates + 1
+        self.literal = 2 * np.arange(nets, dtype=np.int64)
+        self.replaced = np.zeros(nets, bool)
 
     @property
     def gates(self) -> int:
@@ -108,16 +113,15 @@ class Netlist:
 
     def pull(self, gates: Index) -> None:
         """Let gates read the literals that replace their fanins: negations and constants go into the tables."""
-        for position in range(self.width):
-            column = self.fanin[position]
-            before = column[gates]
-            after = self.literal[before]
-            moved = (after != 2 * before.astype(np.int64)) & (before >= 0)
-            if not moved.any():
-                continue
-            which, after = gates[moved], after[moved]
+        before = self.fanin[:, gates]
+        moved = self.replaced[before]
+        if not moved.any():
+            return
+        for position in np.flatnonzero(moved.any(1)).tolist():
+            which, after = gates[moved[position]], self.literal[before[position, moved[position]]]
+            self.changed[which] = True
             constant = after >= self.false
-            column[which] = np.where(constant, -1, after >> 1)
+            self.fanin[position, which] = np.where(constant, -1, after >> 1)
             negated = (after & 1) == 1
             table = self.table[which]
             low, high = cofactors(table, position)
@@ -125,32 +129,50 @@ class Netlist:
             turned = np.where(negated, negate_position(table, position), table)
             self.table[which] = np.where(constant, fixed, turned)
 
+    def drop(self, positions: Index | int, gates: Index) -> None:
+        """Empty positions of gates, whose tables do not depend on them."""
+        self.fanin[positions, gates] = -1
+        self.changed[gates] = True
+
     def replace(self, gates: Index, literals: Index | int) -> int:
         """Have every reader of ``gates`` read ``literals`` instead, from the next pull on; return how many."""
         self.literal[self.inputs + gates] = literals
+        self.replaced[self.inputs + gates] = True
         return len(gates)
 
     def unreplaced(self, gates: Index) -> Index:
         """Those of ``gates`` that nothing replaces so far."""
-        nets = self.inputs + gates
-        return np.asarray(gates[self.literal[nets] == 2 * nets])
+        return np.asarray(gates[~self.replaced[self.inputs + gates]])
 
     def sweep(self, rules: Mapping[str, Rule]) -> dict[str, int]:
-        """Apply rules to every gate, level by level, each seeing what the ones before it made of its fanins.
+        """Apply rules to the gates, level by level, each seeing what the ones before it made of its fanins.
+
+        A level in which no gate is :attr:`changed` has nothing for rules that have seen it. A gate that changes here is
+        seen once more by the next sweep, since it may move to a level where another one equals it. Sweeps with
+        rules must all have the same ones.
 
         Returns:
             What each rule says it removed.
         """
         removed = dict.fromkeys(rules, 0)
+        waiting = self.changed
+        if rules:
+            self.changed = np.zeros(self.gates, bool)
         for gates in self.by_level():
             self.pull(gates)
-            for name, rule in rules.items():
-                left = self.unreplaced(gates)
-                if len(left):
-                    removed[name] += rule(self, left)
+            if rules and (waiting[gates].any() or self.changed[gates].any()):
+                self._apply(rules, gates, removed)
         self.outputs = self.literal[self.outputs >> 1] ^ (self.outputs & 1)
-        self.keep(self.literal[self.inputs : -1] == self._own_literals()[self.inputs : -1])
+        self.keep(~self.replaced[self.inputs : -1])
         return removed
+
+    def _apply(self, rules: Mapping[str, Rule], gates: Index, removed: dict[str, int]) -> None:
+        for name, rule in rules.items():
+            count = rule(self, gates)
+            removed[name] += count
+            gates = self.unreplaced(gates) if count else gates
+            if len(gates) == 0:
+                return
 
     def keep(self, kept: NDArray[np.bool_]) -> None:
         """Remove the other gates, which nothing may read any more, and number the nets anew."""
@@ -161,9 +183,10 @@ class Netlist:
         fanin = self.fanin[:, kept]
         self.fanin = np.where(fanin < 0, -1, number[fanin]).astype(np.int32)
         self.table = self.table[kept]
+        self.changed = self.changed[kept]
         number[old_false >> 1] = self.false >> 1
         self.outputs = 2 * number[self.outputs >> 1] + (self.outputs & 1)
-        self.literal = self._own_literals()
+        self._read_own()
 
     def append(self, fanin: Index, table: Tables) -> Index:
         """Add gates with one fanin (or none, -1) at position 0 and return their nets."""
@@ -172,13 +195,18 @@ class Netlist:
         constant = self.outputs >= self.false
         self.fanin = np.concatenate([self.fanin, columns], 1)
         self.table = np.concatenate([self.table, table])
+        self.changed = np.concatenate([self.changed, np.ones(len(fanin), bool)])
         self.outputs[constant] += 2 * len(fanin)
-        self.literal = self._own_literals()
+        self._read_own()
         nets = self.inputs + self.gates
         return np.arange(nets - len(fanin), nets)
 
     def order_positions(self, gates: Index, *, by_net: bool) -> None:
         """Move empty positions to the top and, if ``by_net``, put the smallest net highest among the others."""
+        nets = self.fanin[:, gates]
+        above = nets[:-1] < nets[1:] if by_net else (nets[:-1] < 0) & (nets[1:] >= 0)
+        if not above.any():
+            return
         for end in range(self.width - 1, 0, -1):
             for low in range(end):
                 first, second = self.fanin[low, gates], self.fanin[low + 1, gates]

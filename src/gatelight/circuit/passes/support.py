@@ -6,28 +6,36 @@ import numpy as np
 
 from gatelight.circuit.passes.netlist import ONES, Index, Netlist, cofactors
 
+_STEPS = np.uint64(1) << np.arange(len(ONES), dtype=np.uint64)
+
 
 def support(net: Netlist, gates: Index) -> int:
     """Merge inputs of a gate that are the same net, then drop those its table does not depend on."""
-    dropped = 0
-    for position in range(net.width):
-        for other in range(position):
-            dropped += _merge(net, gates, position, other)
-    for position in range(net.width):
-        low, high = cofactors(net.table[gates], position)
-        idle = gates[(low == high) & (net.fanin[position, gates] >= 0)]
-        net.fanin[position, idle] = -1
-        dropped += len(idle)
-    return dropped
+    dropped = _merge_equal(net, gates)
+    table, ones, step = net.table[gates], ONES[: net.width, None], _STEPS[: net.width, None]
+    # Bit p of an entry's number does not matter where the entries without it equal those with it.
+    differs = (table ^ (table >> step)) & ~ones
+    position, which = np.nonzero((differs == 0) & (net.fanin[:, gates] >= 0))
+    net.drop(position, gates[which])
+    return dropped + len(which)
+
+
+def _merge_equal(net: Netlist, gates: Index) -> int:
+    """Let every input that a gate reads twice be read once; how many."""
+    nets = np.sort(net.fanin[:, gates], 0)
+    twice = ((nets[1:] == nets[:-1]) & (nets[1:] >= 0)).any(0)
+    if not twice.any():
+        return 0
+    gates = gates[twice]
+    return sum(_merge(net, gates, position, other) for position in range(net.width) for other in range(position))
 
 
 def _merge(net: Netlist, gates: Index, position: int, other: int) -> int:
     """Read ``other`` at ``position`` too where both hold the same net."""
-    column = net.fanin[position]
-    same = (column[gates] == net.fanin[other, gates]) & (column[gates] >= 0)
-    which = gates[np.flatnonzero(same)]
+    column = net.fanin[position, gates]
+    which = gates[(column == net.fanin[other, gates]) & (column >= 0)]
     if len(which):
         low, high = cofactors(net.table[which], position)
         net.table[which] = (low & ~ONES[other]) | (high & ONES[other])
-        column[which] = -1
+        net.drop(position, which)
     return len(which)

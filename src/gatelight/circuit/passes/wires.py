@@ -9,12 +9,10 @@ from gatelight.circuit.passes.netlist import ONES, Index, Netlist
 
 def wires(net: Netlist, gates: Index) -> int:
     """Replace each gate that equals one of its fanins, or its negation, by that literal."""
-    removed, table = 0, net.table[gates]
-    for position in range(net.width):
-        ones = ONES[position]
-        same, opposite = table == ones, table == ~ones
-        which = np.flatnonzero(same | opposite)
-        if len(which):
-            source = net.fanin[position, gates[which]].astype(np.int64)
-            removed += net.replace(gates[which], 2 * source + opposite[which])
-    return removed
+    table, ones = net.table[gates], ONES[: net.width, None]
+    opposite = table == ~ones
+    position, which = np.nonzero((table == ones) | opposite)
+    if len(which) == 0:
+        return 0
+    source = net.fanin[position, gates[which]].astype(np.int64)
+    return net.replace(gates[which], 2 * source + opposite[position, which])
