@@ -1,4 +1,6 @@
-from typing import Any
+import importlib.util
+from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -6,13 +8,14 @@ import torch
 from torch import nn
 
 import gatelight
-from gatelight import models
+from gatelight import discretization, models
 from gatelight.discretization import discretize
 from gatelight.nn import (
     GroupSum,
     LogicConv2d,
     LogicConvStack,
     LogicDense,
+    LogicNetwork,
     LogicStack,
     OrPool2d,
     Thermometer,
@@ -190,3 +193,114 @@ def test_thresholds_for_other_channels_are_refused() -> None:
     net = nn.Sequential(Thermometer(torch.rand(3, 2)), nn.Flatten(), LogicDense(32, 20, seed=0), GroupSum(2))
     with pytest.raises(ValueError, match="it is for 3 features or channels"):
         discretize(net, input_shape=(1, 4, 4))
+
+
+def test_modules_used_twice_are_there_twice() -> None:
+    layer, pool = LogicDense(16, 16, init="uniform", seed=0), OrPool2d(2)
+    net = nn.Sequential(layer, layer, GroupSum(4))
+    assert discretize(net).gates == 32
+    assert_same(net, discretize(net), torch.rand(50, 16).round())
+    net = nn.Sequential(
+        LogicConv2d(1, 4, 3, padding=1, init="uniform", seed=0), pool,
+        LogicConv2d(4, 4, 3, padding=1, init="uniform", seed=1), pool, nn.Flatten(), GroupSum(4),
+    )  # fmt: skip
+    assert_same(net, discretize(net, input_shape=(1, 8, 8)), torch.rand(50, 1, 8, 8).round())
+
+
+def test_sequences_in_sequences() -> None:
+    inner = nn.Sequential(LogicDense(8, 12, init="uniform", seed=0), nn.Sequential(nn.Dropout(), nn.Identity()))
+    net = nn.Sequential(nn.Sequential(Thermometer.even(2)), LogicStack(inner, LogicDense(12, 6, seed=1)), GroupSum(3))
+    assert_same(net, discretize(net), torch.rand(50, 4))
+    network = LogicNetwork(None, [LogicDense(4, 6, seed=0)], GroupSum(2))
+    assert_same(nn.Sequential(network), discretize(nn.Sequential(network)), torch.rand(9, 4).round())
+
+
+def test_pooling_of_the_input() -> None:
+    net = nn.Sequential(Thermometer.even(2), OrPool2d(2), nn.Flatten(), LogicDense(8, 6, seed=0), GroupSum(2))
+    assert_same(net, discretize(net, input_shape=(1, 4, 5)), torch.rand(50, 1, 4, 5))
+
+
+class Turned(nn.Sequential):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for module in reversed(list(self)):
+            x = module(x)
+        return x
+
+
+class Negated(LogicDense):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return 1 - super().forward(x)
+
+
+def test_what_a_circuit_cannot_follow_is_refused() -> None:
+    def layers() -> tuple[LogicDense, LogicDense, GroupSum]:
+        return LogicDense(4, 4, seed=0), LogicDense(4, 4, seed=1), GroupSum(2)
+
+    hooked = nn.Sequential(*layers())
+    hooked[1].register_forward_hook(lambda _m, _x, out: 1 - out)
+    with pytest.raises(ValueError, match="layer '1', a LogicDense: it has forward hooks"):
+        discretize(hooked)
+    pre = nn.Sequential(*layers())
+    pre.register_forward_pre_hook(lambda _m, x: (1 - x[0],))
+    with pytest.raises(ValueError, match="a Sequential: it has forward hooks"):
+        discretize(pre)
+    first, second, head = layers()
+    with pytest.raises(ValueError, match="layer '0', a Turned"):
+        discretize(nn.Sequential(Turned(first, second), head))
+    with pytest.raises(ValueError, match="layer '0', a Negated"):
+        discretize(nn.Sequential(Negated(4, 4, seed=0), head))
+    patched = nn.Sequential(*layers())
+    original = patched[0].forward
+    patched[0].forward = lambda x: 1 - original(x)
+    with pytest.raises(ValueError, match="layer '0', a LogicDense"):
+        discretize(patched)
+    with torch.no_grad():
+        second.theta[1, 2] = float("nan")
+    with pytest.raises(ValueError, match="layer '1', a LogicDense: its parameters are not all finite"):
+        discretize(nn.Sequential(first, second, head))
+    with pytest.raises(ValueError, match="behind the group sums"):
+        discretize(nn.Sequential(*layers(), LogicDense(2, 2)))
+
+
+def test_shapes_that_would_permute_bits() -> None:
+    flat = nn.Sequential(Thermometer.even(2), LogicDense(32, 8, seed=0), GroupSum(2))
+    assert_same(flat, discretize(flat), torch.rand(50, 16))
+    with pytest.raises(ValueError, match=r"reads \[32\], but gets \[2, 4, 4\]"):
+        discretize(flat, input_shape=(1, 4, 4))
+    known = LogicNetwork(Thermometer.even(2), [LogicDense(32, 8, seed=0)], GroupSum(2), input_shape=(1, 4, 4))
+    assert_same(known, discretize(known, input_shape=(1, 4, 4)), torch.rand(50, 1, 4, 4))
+    with pytest.raises(ValueError, match=r"takes inputs of shape \(1, 4, 4\), not of \(16,\)"):
+        discretize(known, input_shape=(16,))
+    rows = nn.Sequential(nn.Flatten(1, 2), Thermometer.even(2), nn.Flatten(), LogicDense(32, 8, seed=0), GroupSum(2))
+    with pytest.raises(ValueError, match="give the input_shape"):
+        discretize(rows)
+    for shape in ((1, 4, 4), (4, 2, 2)):
+        assert_same(rows, discretize(rows, input_shape=shape), torch.rand(50, *shape))
+    with pytest.raises(ValueError, match="such as"):
+        discretize(flat, input_shape=cast(Any, 16))
+
+
+def test_a_circuit_that_differs_from_its_model_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    net = nn.Sequential(Thermometer.even(3), LogicDense(12, 8, init="uniform", seed=0), GroupSum(2))
+    emit = discretization._emit
+
+    def wrong(state: Any, part: Any) -> None:
+        emit(state, part)
+        if isinstance(part, Thermometer):
+            state.threshold[5] += 1e-6
+
+    discretize(net)
+    monkeypatch.setattr(discretization, "_emit", wrong)
+    with pytest.raises(ValueError, match="differs from the rounded model"):
+        discretize(net)
+
+
+def test_random_models() -> None:
+    spec = importlib.util.spec_from_file_location("fuzz_models", Path(__file__).parent / "fuzz" / "models.py")
+    assert spec is not None
+    assert spec.loader is not None
+    fuzz = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(fuzz)
+    counted = fuzz.run(150, seed=100_000)
+    assert counted["circuit"] > 30
+    assert counted["ran"] > 80

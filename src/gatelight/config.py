@@ -46,7 +46,7 @@ class TrainConfig:
     channels_per_tree: int | None = _option(None, "cdlgn: channels that a tree reads; none is any")
     arity: int = _option(2, "inputs of a gate, 1 to 6 (1 to 3 for op)")
     parametrization: str = _option("iwp", "iwp (2**arity parameters for a gate) or op (2**(2**arity))")
-    estimator: str = _option("sin", "of iwp: sin, sigmoid, sigmoid-st, sin-st or linear-st")
+    estimator: str = _option("sin", "of iwp: sin, sigmoid, sigmoid-st, sin-st, sin-sign or linear-st")
     init: str = _option("residual", "residual, gaussian, and-or, and-or-residual, uniform, or a function's name")
     init_strength: float | None = _option(None, "how far the init leans to its function")
     init_spread: float | None = _option(None, "standard deviation of the init")

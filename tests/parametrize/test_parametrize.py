@@ -24,6 +24,7 @@ def test_formulas() -> None:
         "sigmoid": [1 / (1 + math.exp(-t)) for t in values],
         "sigmoid-st": [1 / (1 + math.exp(-t)) for t in values],
         "sin-st": [0.0, 0.5 + 0.5 * math.sin(-0.3), 0.5 + 0.5 * math.sin(0.4), 1.0],
+        "sin-sign": [0.5 + 0.5 * math.sin(t) for t in values],
         "linear-st": [0.0, 0.0, 0.4, 1.0],
     }
     for name, table in expected.items():
@@ -49,6 +50,13 @@ def test_straight_through_gradient_is_one(name: str) -> None:
     (IWP(2, name).table(theta) * weights).sum().backward()
     assert theta.grad is not None
     assert torch.equal(theta.grad, weights)
+
+
+def test_the_authors_straight_through_sine_follows_the_sign_of_the_slope() -> None:
+    theta = torch.tensor([[-4.0, -1.0, 1.0, 4.0]], requires_grad=True)
+    (IWP(2, "sin-sign").table(theta) * torch.tensor([1.0, 2.0, 3.0, 4.0])).sum().backward()
+    assert theta.grad is not None
+    assert theta.grad.tolist() == [[-1.0, 2.0, 3.0, -4.0]]
 
 
 @pytest.mark.parametrize("name", ["sin", "sigmoid"])

@@ -44,6 +44,8 @@ def _check_values(fanin: Tensor, features: int) -> None:
         raise ValueError(f"fanin must hold whole numbers, got {fanin.dtype}")
     if fanin.numel() == 0:
         return
+    if fanin.dtype in (torch.uint16, torch.uint32, torch.uint64):  # which torch can hardly do anything with
+        fanin = fanin.long()
     low, high = (int(v) for v in torch.aminmax(fanin))
     if low < 0 or high >= features:
         at = ((fanin < 0) | (fanin >= features)).nonzero()[0].tolist()
