@@ -86,6 +86,7 @@ def discretize(
         encoder_threshold=threshold,
         class_names=tuple(class_names),
         feature_shape=shape,
+        feature_kind="bits" if parts.encoder is None else "bytes",
     )
 
 
