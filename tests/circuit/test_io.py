@@ -235,6 +235,7 @@ def test_images_of_version_1_load() -> None:
         ({"encoder_threshold": np.array([0.5, 0.5, 0.5, 0.5, 0.5, 0.25], np.float32)}, "bytes"),
         ({"encoder_feature": np.array([0, 1, 2, 3, 5, 4], np.int32)}, "bytes"),
         ({"features": 7}, "bytes"),
+        ({"features": 2**31 - 1}, "bytes"),
     ],
 )
 def test_kind_of_version_1(changes: dict[str, Any], kind: str) -> None:

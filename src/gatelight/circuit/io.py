@@ -124,7 +124,9 @@ def from_bytes(data: bytes) -> Circuit:
 
 def _kind_in_version_1(circuit: Circuit) -> str:
     """Networks without an encoder were written as one threshold of 1/2 for each feature."""
-    identity = np.array_equal(circuit.encoder_feature, np.arange(circuit.features))
+    # A file may claim more features than an array could be made of.
+    one_each = circuit.inputs == circuit.features
+    identity = one_each and np.array_equal(circuit.encoder_feature, np.arange(circuit.features))
     bits = identity and len(circuit.feature_shape) <= 1 and bool((circuit.encoder_threshold == 0.5).all())
     return "bits" if bits else "bytes"
 

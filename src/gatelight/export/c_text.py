@@ -23,7 +23,7 @@ $classes
  *
  *     static ${net}_word scratch[$NET_SCRATCH];
  *     int32_t scores[$NET_CLASSES];
- *     int32_t label = ${net}_one_u8(image, scores, scratch);
+ *     int32_t label = ${net}_one_u8(sample, scores, scratch);
  *
  * A word holds one bit of as many samples as it has bits. Compile everything with ${NET}_WORD_BITS set to 8 or 32
  * where memory is short or the machine is small; the default is 64.
