@@ -127,6 +127,7 @@ class _State:
             encoder_threshold=self.threshold,
             class_names=tuple(class_names),
             feature_shape=shape,
+            feature_kind="bits" if self.encoder is None else "bytes",
         )
 
 

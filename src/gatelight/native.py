@@ -14,7 +14,7 @@ from pathlib import Path
 
 from gatelight.names import check_name
 
-ABI_VERSION = 3
+ABI_VERSION = 4
 
 _FILE_NAME = {"win32": "gatelight_native.dll", "darwin": "libgatelight_native.dylib"}.get(
     sys.platform, "libgatelight_native.so"

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from gatelight.circuit import Circuit
+from gatelight.circuit.features import KINDS
 from gatelight.circuit.prover import provers
 
 CircuitStrategy: TypeAlias = Callable[..., st.SearchStrategy[Circuit]]
@@ -51,6 +52,7 @@ def _circuits(
         features=inputs,
         encoder_feature=np.arange(inputs, dtype=np.int32),
         encoder_threshold=np.full(inputs, 0.5, np.float32),
+        feature_kind=draw(st.sampled_from(KINDS)),
     )
 
 

@@ -9,15 +9,15 @@ from hypothesis import strategies as st
 
 from gatelight.circuit import Encoder
 
-WIDE = st.floats(width=64, allow_nan=False)
+#: Every float64 that is finite as float32.
+WIDE = st.floats(-3.4e38, 3.4e38, allow_nan=False)
 
 
 @given(value=WIDE, threshold=st.floats(width=32, allow_nan=False))
 def test_float64_is_compared_after_rounding_to_float32(value: float, threshold: float) -> None:
-    encoder = Encoder(1, np.array([0]), np.array([threshold]))
-    with np.errstate(over="ignore"):
-        wanted = np.float32(value) > np.float32(threshold)
-        same = np.array([[value]]).astype(np.float32)
+    encoder = Encoder(1, np.array([0]), np.array([threshold]), kind="reals")
+    wanted = np.float32(value) > np.float32(threshold)
+    same = np.array([[value]]).astype(np.float32)
     assert encoder.bits(np.array([[value]]))[0, 0] == wanted
     assert encoder.bits(same)[0, 0] == wanted
 
@@ -45,14 +45,11 @@ def test_infinite_thresholds_give_constant_bits() -> None:
 @pytest.mark.parametrize(
     ("x", "message"),
     [
-        (np.zeros((2, 5)), r"shape \[batch, 6\] or \[batch, 1, 2, 3\], got \(2, 5\)"),
-        (np.zeros(6), "shape"),
+        (np.zeros((2, 5)), r"shape \[batch, 6\], \[batch, 1, 2, 3\] or \[batch, 2, 3\], got \(2, 5\)$"),
+        (np.zeros(6), r"got \(6,\); one sample needs the batch axis too, as in x\[None\]"),
         (np.zeros((2, 3, 2, 1)), "shape"),
-        (np.zeros((1, 2, 3)), "shape"),
-        (np.zeros((2, 6), np.int64), "uint8, float32 or float64, got int64"),
-        (np.zeros((2, 6), np.float16), "got float16"),
-        (np.zeros((2, 6), bool), "got bool"),
-        (np.array([["a"] * 6]), "uint8, float32 or float64"),
+        (np.zeros((2, 6), complex), "must hold numbers, got dtype complex128"),
+        (np.array([["a"] * 6]), "must hold numbers"),
     ],
 )
 def test_bad_features_are_refused(x: np.ndarray, message: str) -> None:

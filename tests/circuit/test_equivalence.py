@@ -151,6 +151,8 @@ def test_match_must_account_for_scores() -> None:
         eq.check_match(circuit, small, eq.Match(partner, unsaid))
     with pytest.raises(ValueError, match="same encoder"):
         eq.exhaustive(circuit, random_circuit(7, 3))
+    with pytest.raises(ValueError, match="same feature_kind, got bytes and bits"):
+        eq.exhaustive(circuit, random_circuit(8, 3, feature_kind="bits"))
     with pytest.raises(ValueError, match="same classes"):
         eq.exhaustive(circuit, random_circuit(8, 3, classes=2))
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,17 @@ from hypothesis import strategies as st
 from safetensors.numpy import save as serialize
 
 from gatelight.circuit import Circuit, io
+from gatelight.circuit.features import KINDS
 from gatelight.circuit.random import random_circuit
 
+FILES = Path(__file__).parent / "files"
 CIRCUIT = random_circuit(6, 40, arities=(0, 1, 2, 3, 4, 5, 6), outputs=9, classes=3)
+
+
+def sealed(content: bytes) -> bytes:
+    """A file with the checksum of what it now holds, so that an error in it is not found by that alone."""
+    place = re.search(rb'sha256\\": \\"([0-9a-f]{64})', content)
+    return io.seal(content[: place.start(1)] + b"0" * 64 + content[place.end(1) :]) if place else content
 
 
 def parts(circuit: Circuit) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
@@ -37,10 +46,11 @@ def test_round_trip(data: st.DataObject, circuits: Any) -> None:
 
 def test_names_shape_and_temperature_survive(tmp_path: Path) -> None:
     fields = {name: getattr(CIRCUIT, name) for name in Circuit.__dataclass_fields__}
-    names = {"class_names": ("café", 'a"b', "ω"), "feature_shape": (1, 2, 3), "temperature": 1 / 0.03}
-    circuit = Circuit(**(fields | names))
-    circuit.save(tmp_path / "net.gl")
-    assert Circuit.load(tmp_path / "net.gl").equal(circuit)
+    names = {"class_names": ("café", 'a"b', "0" * 64), "feature_shape": (1, 2, 3), "temperature": 1 / 0.03}
+    for kind in KINDS:
+        circuit = Circuit(**(fields | names | {"feature_kind": kind}))
+        circuit.save(tmp_path / "net.gl")
+        assert Circuit.load(tmp_path / "net.gl").equal(circuit)
     assert Circuit.load(str(tmp_path / "net.gl")).temperature == 1 / 0.03
 
 
@@ -81,7 +91,7 @@ Spoil = Callable[[dict[str, Any], dict[str, Any]], object]
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
-        (lambda a, s: s.update(version=2), "written in version 2 of the format, this gatelight reads up to 1"),
+        (lambda a, s: s.update(version=3), "written in version 3 of the format, this gatelight reads up to 2"),
         (lambda a, s: s.update(version="1"), "version must be"),
         (lambda a, s: s.update(version=True), "version must be"),
         (lambda a, s: s.update(version=0), "version must be"),
@@ -98,6 +108,14 @@ Spoil = Callable[[dict[str, Any], dict[str, Any]], object]
         (lambda a, s: s.update(class_names=[1, 2, 3]), "class_names"),
         (lambda a, s: s.update(class_names=["\ud800", "b", "c"]), "class_names"),
         (lambda a, s: s.update(feature_shape=[2.5]), "feature_shape"),
+        (lambda a, s: s.pop("feature_kind"), "missing or unknown: .*feature_kind"),
+        (lambda a, s: s.update(feature_kind=1), "feature_kind must be of type str"),
+        (lambda a, s: s.update(feature_kind="Bits"), "feature_kind must be one of"),
+        (lambda a, s: s.update(version=1), r"missing or unknown: \['feature_kind', 'sha256'\]"),
+        (lambda a, s: s.pop("sha256"), "sha256 must be a checksum of 64 hexadecimal digits, got None"),
+        (lambda a, s: s.update(sha256=7), "sha256 must be a checksum"),
+        (lambda a, s: s.update(sha256="0" * 63 + "A"), "sha256 must be a checksum"),
+        (lambda a, s: s.update(sha256="b" * 64, inputs=7), "inputs must be the encoder's 6"),
         (lambda a, s: a.pop("bias"), "missing or unknown: .*bias"),
         (lambda a, s: a.update(extra=np.zeros(1)), "missing or unknown: .*extra"),
         (lambda a, s: a.update(bias=a["bias"].astype(np.int64)), "bias must be I32 with 1 axes, got I64"),
@@ -109,7 +127,7 @@ Spoil = Callable[[dict[str, Any], dict[str, Any]], object]
 def test_spoilt_parts_are_refused(spoil: Spoil, message: str) -> None:
     arrays, scalars = parts(CIRCUIT)
     spoil(arrays, scalars)
-    content = bytes(serialize(arrays, {"gatelight": json.dumps(scalars)}))
+    content = sealed(bytes(serialize(arrays, {"gatelight": json.dumps(scalars)})))
     with pytest.raises(ValueError, match=message):
         io.from_bytes(content)
 
@@ -156,7 +174,7 @@ def test_mutated_files_give_a_valid_circuit_or_a_value_error() -> None:
     loaded = refused = 0
     for _ in range(4000):
         try:
-            circuit = io.from_bytes(mutate(content, rng))
+            circuit = io.from_bytes(sealed(mutate(content, rng)))
         except ValueError:
             refused += 1
             continue
@@ -165,3 +183,69 @@ def test_mutated_files_give_a_valid_circuit_or_a_value_error() -> None:
             assert circuit.scores(np.zeros((3, circuit.features))).shape == (3, circuit.classes)
     assert loaded > 50
     assert refused > 1000
+
+
+def test_no_file_with_one_byte_altered_loads() -> None:
+    content = io.to_bytes(random_circuit(2, 3, outputs=2, classes=2, feature_kind="bits"))
+    assert io.from_bytes(content).feature_kind == "bits"
+    for at in range(len(content)):
+        # Among these are the masks that turn blanks into other blanks and letters into capitals.
+        for mask in (0x01, 0x03, 0x04, 0x09, 0x20, 0x29, 0x2A, 0x2D, 0x80, 0xFF):
+            altered = bytearray(content)
+            altered[at] ^= mask
+            with pytest.raises(ValueError, match=r"."):
+                io.from_bytes(bytes(altered))
+
+
+@pytest.mark.parametrize("at", [-1, -9])
+def test_an_altered_array_is_told_by_the_checksum(at: int, tmp_path: Path) -> None:
+    content = bytearray(io.to_bytes(CIRCUIT))
+    content[at] ^= 1
+    (tmp_path / "net.gl").write_bytes(content)
+    with pytest.raises(ValueError, match=r"net\.gl: was altered or damaged: its checksum does not match"):
+        Circuit.load(tmp_path / "net.gl")
+
+
+def test_flat_bits_of_version_1_load() -> None:
+    circuit = Circuit.load(FILES / "version1_bits.gl")
+    assert circuit.feature_kind == "bits"
+    assert circuit.class_names == ("a", "b", "café")
+    x = (np.arange(4)[:, None] * 37 + np.arange(9) * 11) % 5 % 2
+    wanted = [[4, 0, 4], [2, 0, 4], [2, -1, 4], [1, 1, 4]]
+    for dtype in (bool, np.uint8, np.int64, np.float32):
+        assert circuit.scores(x.astype(dtype)).tolist() == wanted
+
+
+def test_images_of_version_1_load() -> None:
+    circuit = Circuit.load(FILES / "version1_image.gl")
+    assert circuit.feature_kind == "bytes"
+    assert circuit.feature_shape == (1, 4, 4)
+    x = ((np.arange(4)[:, None] * 97 + np.arange(16) * 41) % 256).astype(np.uint8)
+    wanted = [[2, 3, 2, 3], [2, 2, 4, 0], [3, 3, 3, 2], [2, 4, 1, 1]]
+    assert circuit.scores(x).tolist() == wanted
+    assert circuit.scores(x.reshape(4, 1, 4, 4) / np.float32(255)).tolist() == wanted
+
+
+@pytest.mark.parametrize(
+    ("changes", "kind"),
+    [
+        ({}, "bits"),
+        ({"feature_shape": (6,)}, "bits"),
+        ({"feature_shape": (1, 2, 3)}, "bytes"),
+        ({"encoder_threshold": np.array([0.5, 0.5, 0.5, 0.5, 0.5, 0.25], np.float32)}, "bytes"),
+        ({"encoder_feature": np.array([0, 1, 2, 3, 5, 4], np.int32)}, "bytes"),
+        ({"features": 7}, "bytes"),
+        ({"features": 2**31 - 1}, "bytes"),
+    ],
+)
+def test_kind_of_version_1(changes: dict[str, Any], kind: str) -> None:
+    arrays, scalars = parts(CIRCUIT)
+    for name, value in changes.items():
+        if name in arrays:
+            arrays[name] = value
+        else:
+            scalars[name] = list(value) if isinstance(value, tuple) else value
+    scalars["version"] = 1
+    del scalars["sha256"], scalars["feature_kind"]
+    content = bytes(serialize(arrays, {"gatelight": json.dumps(scalars)}))
+    assert io.from_bytes(content).feature_kind == kind

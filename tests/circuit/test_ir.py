@@ -83,6 +83,8 @@ def test_depth_counts_only_what_outputs_see() -> None:
         ({"class_names": ("a", "b\n")}, "printable strings"),
         ({"feature_shape": (3,)}, "must multiply to 2"),
         ({"feature_shape": (-1, -2)}, "whole numbers >= 0"),
+        ({"feature_kind": "byte"}, "feature_kind must be one of bits, bytes, reals, got 'byte'"),
+        ({"feature_kind": None}, "feature_kind must be one of"),
     ],
 )
 def test_construction_refuses(changes: dict[str, Any], message: str) -> None:
@@ -116,7 +118,13 @@ def test_dtypes_are_exact() -> None:
 def test_equal_ignores_empty_columns_only() -> None:
     circuit = small()
     assert circuit.equal(small(fanin=[[0, 1, -1, -1], [1, 0, -1, -1], [0, 2, 3, -1]]))
-    for changes in ({"table": [8, 6, 1]}, {"bias": [0, 0]}, {"temperature": 3.0}, {"class_names": ("a", "b")}):
+    for changes in (
+        {"table": [8, 6, 1]},
+        {"bias": [0, 0]},
+        {"temperature": 3.0},
+        {"class_names": ("a", "b")},
+        {"feature_kind": "bits"},
+    ):
         assert not circuit.equal(small(**changes))
     assert not circuit.equal(random_circuit(2, 3))
 
@@ -130,6 +138,8 @@ def test_summary_counts_kinds() -> None:
     circuit = small()
     assert dict(kinds(circuit)) == {"and": 1, "xor": 1, "lut3": 1}
     text = circuit.summary()
+    assert "features  2 bytes\n" in text
+    assert "features  2 reals (1, 2)\n" in small(feature_shape=(1, 2), feature_kind="reals").summary()
     for part in ("2 features -> 2 bits", "3 in 2 levels", "lut3 1", "by level  0 2 1", "most 2", "bias 0 1"):
         assert part in text
     assert "none" in random_circuit(3, 0).summary()

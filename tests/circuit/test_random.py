@@ -11,6 +11,13 @@ def test_same_seed_same_circuit() -> None:
     assert not random_circuit(5, 30, seed=4).equal(random_circuit(5, 30, seed=5))
 
 
+def test_kinds_of_features() -> None:
+    for kind in ("bits", "bytes", "reals"):
+        assert random_circuit(5, 3, feature_kind=kind).feature_kind == kind
+        assert layered_circuit(5, (3,), classes=1, feature_kind=kind).feature_kind == kind
+    assert random_circuit(5, 3).feature_kind == layered_circuit(5, (3,), classes=1).feature_kind == "bytes"
+
+
 def test_arities_reach_and_outputs() -> None:
     circuit = random_circuit(3, 200, arities=(1, 4), reach=2, outputs=7, outputs_anywhere=False)
     assert set(circuit.arity.tolist()) == {1, 4}

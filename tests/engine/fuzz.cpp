@@ -26,6 +26,7 @@ struct Arrays {
   std::vector<uint64_t> table;
   std::vector<float> threshold;
   int64_t width;
+  int32_t kind;
 
   GlCircuit view() const {
     return {inputs,      static_cast<int64_t>(arity.size()), width,
@@ -33,12 +34,13 @@ struct Arrays {
             static_cast<int64_t>(output.size()),             output.data(),
             static_cast<int64_t>(bias.size()),               group_start.data(),
             bias.data(),  features,                          encoder_feature.data(),
-            threshold.data()};
+            threshold.data(), kind};
   }
 };
 
 Arrays random_circuit(Random& random) {
   Arrays a;
+  a.kind = static_cast<int32_t>(below(random, 3));
   a.inputs = below(random, 90);
   a.features = 1 + below(random, random() % 4 ? 100 : 3);
   a.width = below(random, 7);
@@ -107,10 +109,12 @@ bool fail(const char* what, int64_t number, const std::string& simd, int64_t bat
 template <class T>
 bool check_samples(void* engine, const Arrays& a, Random& random, int64_t number, const std::string& simd, int64_t batch) {
   const int64_t stride = a.features;
+  const float one = a.kind == GL_FEATURE_BYTES ? 255.0f : 1.0f;
   const std::unique_ptr<T[]> x(new T[batch * stride]);
   for (int64_t i = 0; i < batch * stride; i++) {
-    const uint8_t byte = static_cast<uint8_t>(random() % 3 ? random() : 255 * (random() & 1));
-    x[i] = sizeof(T) == 1 ? static_cast<T>(byte) : static_cast<T>(static_cast<float>(byte) / 255.0f);
+    const uint8_t any = static_cast<uint8_t>(random() % 3 ? random() : 255 * (random() & 1));
+    const uint8_t byte = a.kind == GL_FEATURE_BITS ? any & 1 : any;
+    x[i] = sizeof(T) == 1 ? static_cast<T>(byte) : static_cast<T>(static_cast<float>(byte) / one);
   }
   const int64_t classes = static_cast<int64_t>(a.bias.size());
   const std::unique_ptr<int32_t[]> scores(new int32_t[batch * classes]);
@@ -124,7 +128,7 @@ bool check_samples(void* engine, const Arrays& a, Random& random, int64_t number
     std::vector<uint8_t> nets;
     for (int64_t b = 0; b < a.inputs; b++) {
       const T value = x[i * stride + a.encoder_feature[b]];
-      const float number = sizeof(T) == 1 ? static_cast<float>(value) / 255.0f : static_cast<float>(value);
+      const float number = sizeof(T) == 1 ? static_cast<float>(value) / one : static_cast<float>(value);
       nets.push_back(number > a.threshold[b]);
     }
     nets = nets_of(a, nets);

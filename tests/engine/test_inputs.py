@@ -11,6 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from gatelight.circuit import Circuit
+from gatelight.circuit.features import KINDS
 from gatelight.circuit.random import layered_circuit
 from gatelight.engine import Engine
 
@@ -75,9 +76,10 @@ def test_shaped_samples(build: Build, circuit: Circuit) -> None:
         np.testing.assert_array_equal(engine.scores(given), shaped.scores(given))
 
 
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("count", [1, 2, 7, 8, 63, 64, 65, 100, 200])
 @pytest.mark.parametrize("dtype", ["uint8", "float32"])
-def test_thresholds_of_any_number_and_order(build: Build, count: int, dtype: str) -> None:
+def test_thresholds_of_any_number_and_order(build: Build, count: int, dtype: str, kind: str) -> None:
     rng = np.random.default_rng(count)
     inputs = 300
     base = layered_circuit(inputs, (200, 100), classes=4, seed=count)
@@ -86,15 +88,20 @@ def test_thresholds_of_any_number_and_order(build: Build, count: int, dtype: str
     steps = (np.arange(256, dtype=np.float32) / np.float32(255))[rng.integers(0, 256, inputs)]
     ends = np.array([-1.0, 0.0, 1.0, 2.0, np.inf, -np.inf], np.float32)[rng.integers(0, 6, inputs)]
     threshold = np.where(rng.random(inputs) < 0.3, ends, steps)
-    circuit = changed(base, features=count, encoder_feature=feature, encoder_threshold=threshold)
+    if kind == "reals":
+        threshold = np.where(rng.random(inputs) < 0.5, 300 * threshold, threshold)
+    circuit = changed(base, features=count, encoder_feature=feature, encoder_threshold=threshold, feature_kind=kind)
     engine = build(circuit)
     for batch in (1, 64, 300):
         x = samples(batch, count, dtype)
+        x = x // np.uint8(128) if kind == "bits" and dtype == "uint8" else np.round(x) if kind == "bits" else x
         np.testing.assert_array_equal(engine.scores(x), circuit.scores(x))
 
 
-def test_every_byte_against_every_threshold(build: Build) -> None:
-    values = np.arange(256, dtype=np.float32) / np.float32(255)
+@pytest.mark.parametrize("kind", ["bytes", "reals"])
+def test_every_byte_against_every_threshold(build: Build, kind: str) -> None:
+    one = np.float32(255 if kind == "bytes" else 1)
+    values = np.arange(256, dtype=np.float32) / one
     threshold = np.concatenate([values, np.nextafter(values, np.float32(9)), np.nextafter(values, np.float32(-9))])
     count = len(threshold)
     circuit = made(
@@ -109,18 +116,75 @@ def test_every_byte_against_every_threshold(build: Build) -> None:
         features=1,
         encoder_feature=np.zeros(count, np.int32),
         encoder_threshold=threshold,
+        feature_kind=kind,
     )
     x = np.arange(256, dtype=np.uint8)[:, None]
     engine = build(circuit)
     np.testing.assert_array_equal(engine.scores(x), circuit.scores(x))
-    np.testing.assert_array_equal(engine.scores(x.astype(np.float32) / np.float32(255)), circuit.scores(x))
+    np.testing.assert_array_equal(engine.scores(x.astype(np.float32) / one), circuit.scores(x))
     for value in (0, 1, 127, 255):
         np.testing.assert_array_equal(engine.scores(x[value : value + 1]), circuit.scores(x[value : value + 1]))
 
 
 def test_values_beyond_the_unit_interval_and_infinite(build: Build, circuit: Circuit) -> None:
-    x = np.random.default_rng(0).choice([-np.inf, -5.0, 0.5, 0.500001, 7.0, np.inf, 1e300, -1e300, 5e-324], (80, 90))
-    np.testing.assert_array_equal(build(circuit).scores(x), circuit.scores(x))
+    reals = changed(circuit, feature_kind="reals")
+    x = np.random.default_rng(0).choice([-5.0, 0.5, 0.500001, 7.0, 3.4e38, -3.4e38, 5e-324], (80, 90))
+    np.testing.assert_array_equal(build(reals).scores(x), reals.scores(x))
+    for beyond in (-np.inf, np.inf, 1e300, np.float64(np.finfo(np.float32).max) * 1.0001):
+        x[7, 3] = beyond
+        with pytest.raises(ValueError, match=r"features must be finite as float32, got -?inf in sample 7, feature 3"):
+            build(reals).scores(x)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("batch", "row", "column"), [(1, 0, 0), (1, 0, 89), (64, 63, 5), (700, 699, 88), (700, 3, 7)])
+def test_what_is_not_of_the_kind_is_refused_with_its_place(
+    build: Build, circuit: Circuit, kind: str, batch: int, row: int, column: int
+) -> None:
+    given = changed(circuit, feature_kind=kind)
+    engines = (build(given), build(given, threads=3))
+    wrong: dict[str, list[Any]] = {
+        "bits": [np.uint8(2), np.uint8(255), np.float32(0.5), np.float32(-1), np.float32(np.nan), np.float32(1e-45)],
+        "bytes": [np.float32(-1e-45), np.float32(1.0000001), np.float32(np.inf), np.float32(np.nan)],
+        "reals": [np.float32(np.inf), np.float32(-np.inf), np.float32(np.nan)],
+    }
+    for value in wrong[kind]:
+        x = np.random.default_rng(0).integers(0, 2, (batch, 90)).astype(value.dtype)
+        np.testing.assert_array_equal(engines[0].scores(x), given.scores(x))
+        x[row, column] = value
+        with pytest.raises(ValueError, match=rf"features must .*in sample {row}, feature {column}") as expected:
+            given.scores(x)
+        for run in (engines[0].scores, engines[1].predict):
+            with pytest.raises(ValueError, match="features must") as got:
+                run(x)
+            assert str(got.value) == str(expected.value)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("dtype", ["?", "i1", "u2", ">i4", "i8", "u8", "f2", ">f4", "f8", "g"])
+def test_every_dtype(build: Build, circuit: Circuit, kind: str, dtype: str) -> None:
+    given = changed(circuit, feature_kind=kind)
+    x = np.random.default_rng(0).integers(0, 2, (70, 90)).astype(dtype)
+    if kind == "bytes" and x.dtype.kind in "iu":
+        x *= 100
+    np.testing.assert_array_equal(build(given).scores(x), given.scores(x))
+
+
+def test_features_that_fit_are_neither_copied_nor_looked_at(circuit: Circuit, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[object] = []
+    monkeypatch.setattr("gatelight.circuit.features.check", lambda rows, kind: seen.append(rows))
+    for kind, dtype in (
+        ("bytes", "uint8"),
+        ("bytes", "float32"),
+        ("reals", "uint8"),
+        ("bits", "uint8"),
+        ("bits", "f4"),
+    ):
+        engine = Engine(changed(circuit, feature_kind=kind))
+        x = np.zeros((5, 90), dtype)
+        assert np.shares_memory(engine._samples(x), x)
+        engine.scores(x)
+    assert not seen
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -150,13 +214,14 @@ def test_nan_in_a_feature_that_no_gate_reads_is_refused(build: Build, circuit: C
         np.zeros((3, 91), np.float32),
         np.zeros(90, np.uint8),
         np.zeros((3, 2, 45), np.uint8),
-        np.zeros((3, 90), np.int64),
-        np.zeros((3, 90), np.float16),
-        np.zeros((3, 90), bool),
+        np.ones((3, 90), np.int64),
+        np.full((3, 90), 256, np.int64),
+        np.full((3, 90), 17, np.float16),
         np.zeros((3, 90), complex),
+        np.zeros((3, 90), object),
         np.full((3, 90), "0"),
     ],
-    ids=lambda x: f"{x.dtype}{x.shape}",
+    ids=lambda x: f"{x.dtype}{x.shape}{x.flat[0]}",
 )
 def test_the_wrong_is_refused_as_the_circuit_refuses_it(circuit: Circuit, x: NDArray[Any]) -> None:
     with pytest.raises(ValueError, match="features must") as expected:

@@ -76,6 +76,14 @@ def _thermometer(feature_major: bool) -> Circuit:
     return _with_encoder(circuit, np.tile(np.arange(40), 3), np.repeat(levels, 40), 40)
 
 
+def _of_kind(kind: str) -> Circuit:
+    """Bits or plain numbers, with thresholds on, between and beyond their values."""
+    circuit = replace(layered_circuit(60, (50, 30), classes=3, seed=12), feature_kind=kind)
+    levels = {"bits": [-0.5, 0.0, 0.5, 0.99, 1.0, 7.0], "reals": [-3.0, 0.0, 0.5, 1.0, 77.0, 77.5, 254.9, 255.0, 300.0]}
+    rng = np.random.default_rng(3)
+    return _with_encoder(circuit, rng.integers(0, 20, 60), rng.choice(np.array(levels[kind]), 60), 20)
+
+
 def _inverters() -> Circuit:
     """A chain of inverters, which must not become one expression of a hundred levels."""
     circuit = random_circuit(1, 100, arities=(1,), outputs=2, reach=1, outputs_anywhere=False)
@@ -108,16 +116,21 @@ def circuits() -> dict[str, Circuit]:
         "planes": _thermometer(False),
         "features_first": _thermometer(True),
         "inverters": _inverters(),
+        "bits": _of_kind("bits"),
+        "half_bits": layered_circuit(30, (40, 20), classes=2, feature_kind="bits", seed=13),
+        "reals": _of_kind("reals"),
         "hostile": replace(named, class_names=HOSTILE),
     }
 
 
 @pytest.fixture(scope="session")
 def samples() -> Callable[[Circuit, int], Vectors]:
-    """Raw features of random bytes, uint8 [count, features], extremes among them."""
+    """Raw features of random bytes or bits, uint8 [count, features], extremes among them."""
 
     def make(circuit: Circuit, count: int) -> Vectors:
         rng = np.random.default_rng(count)
+        if circuit.feature_kind == "bits":
+            return rng.integers(0, 2, (count, circuit.features), dtype=np.uint8)
         some = rng.integers(0, 256, (count, circuit.features), dtype=np.uint8)
         some[rng.random(some.shape) < 0.1] = 0
         some[rng.random(some.shape) < 0.1] = 255

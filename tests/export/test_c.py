@@ -19,7 +19,7 @@ from gatelight.circuit import Circuit
 from gatelight.circuit.random import layered_circuit
 
 Samples = Callable[[Circuit, int], NDArray[np.uint8]]
-STRICT = ("-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic")
+STRICT = ("-std=c99", "-Wall", "-Wextra", "-Wconversion", "-Wsign-conversion", "-Werror", "-pedantic")
 WORDS = {8: np.uint8, 32: np.uint32, 64: np.uint64}
 
 
@@ -88,8 +88,8 @@ def library(
     circuits: dict[str, Circuit],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Library:
-    flags = {64: ["-O1", "-Wconversion"], 32: ["-O0", "-Wconversion"], 8: ["-O0"]}[request.param]
-    return Library(tool("gcc"), tmp_path_factory.mktemp("c"), circuits, request.param, flags)
+    flag = {64: "-O1", 32: "-O0", 8: "-O0"}[request.param]
+    return Library(tool("gcc"), tmp_path_factory.mktemp("c"), circuits, request.param, [flag])
 
 
 def test_bytes(library: Library, circuits: dict[str, Circuit], samples: Samples) -> None:
@@ -115,18 +115,45 @@ def test_floats(library: Library, circuits: dict[str, Circuit]) -> None:
     for name, circuit in circuits.items():
         x = rng.normal(0.5, 0.5, (70, circuit.features)).astype(np.float32)
         # Values at a threshold are where an inexact constant would show.
-        at = rng.choice(np.append(circuit.encoder_threshold, np.float32(0)), x.shape)
-        x = np.where(rng.random(x.shape) < 0.3, at, x)
-        scores, labels = library.batch(name, circuit.classes, x)
-        np.testing.assert_array_equal(scores, circuit.scores(x), err_msg=name)
-        np.testing.assert_array_equal(labels, circuit.predict(x), err_msg=name)
+        finite = circuit.encoder_threshold[np.isfinite(circuit.encoder_threshold)]
+        x = np.where(rng.random(x.shape) < 0.3, rng.choice(np.append(finite, np.float32(0)), x.shape), x)
+        unit = x.clip(0, 1)
+        inside = {"bits": unit.round(), "bytes": unit, "reals": x}[circuit.feature_kind]
+        # What the circuit would refuse is compared as it is, as the header says.
+        as_it_is = replace(circuit, feature_kind="reals")
+        for given, right in ((inside, circuit), (x, as_it_is)):
+            scores, labels = library.batch(name, circuit.classes, given)
+            np.testing.assert_array_equal(scores, right.scores(given), err_msg=name)
+            np.testing.assert_array_equal(labels, right.predict(given), err_msg=name)
+
+
+def test_a_byte_other_than_zero_is_the_bit_one(library: Library, circuits: dict[str, Circuit]) -> None:
+    for name in ("bits", "half_bits"):
+        circuit = circuits[name]
+        x = np.random.default_rng(0).integers(0, 4, (70, circuit.features), dtype=np.uint8)
+        x[x == 3] = 255
+        scores, _ = library.batch(name, circuit.classes, x)
+        np.testing.assert_array_equal(scores, circuit.scores(x != 0))
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("half_bits", "each 0 or 1. Nothing is checked: any byte other than 0 counts as 1"),
+        ("one_layer", "A byte u stands for u / 255.0f"),
+        ("reals", "A byte u stands for the number u"),
+    ],
+)
+def test_the_header_says_what_a_feature_is(circuits: dict[str, Circuit], name: str, says: str) -> None:
+    assert says in export.c(circuits[name])["net.h"]
 
 
 def test_one_sample(library: Library, circuits: dict[str, Circuit], samples: Samples) -> None:
     for name, circuit in circuits.items():
         rows = samples(circuit, 4)
         for row, right in zip(rows, circuit.scores(rows), strict=True):
-            for x in (row, row.astype(np.float32) / np.float32(255)):
+            one = np.float32(255 if circuit.feature_kind == "bytes" else 1)
+            for x in (row, row.astype(np.float32) / one):
                 scores, label = library.one(name, circuit.classes, x)
                 np.testing.assert_array_equal(scores, right, err_msg=name)
                 assert label == right.argmax()

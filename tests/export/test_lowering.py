@@ -93,11 +93,13 @@ def test_memory_is_used_again() -> None:
     assert layout(circuit, list(range(50)), body).size < 700
 
 
-def test_byte_levels_are_exact() -> None:
-    values = np.arange(256, dtype=np.float32) / np.float32(255)
+@pytest.mark.parametrize("kind", ["bits", "bytes", "reals"])
+def test_byte_levels_are_exact(kind: str) -> None:
+    plain = np.arange(256, dtype=np.float32)
+    values = {"bits": plain.clip(0, 1), "bytes": plain / np.float32(255), "reals": plain}[kind]
     near = np.concatenate([values, np.nextafter(values, np.float32(-9)), np.nextafter(values, np.float32(9))])
     threshold = np.concatenate([near, np.array([-np.inf, np.inf, -0.0, -3, 3], np.float32)])
-    levels = byte_levels(threshold)
+    levels = byte_levels(threshold, kind)
     np.testing.assert_array_equal(np.arange(256)[:, None] > levels, values[:, None] > threshold)
 
 

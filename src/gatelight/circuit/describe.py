@@ -31,7 +31,9 @@ def describe(circuit: Circuit) -> str:
     """Sizes, gates by kind, gates by level and fan-out, a line each."""
     by_level = np.bincount(circuit.levels[circuit.inputs :]).tolist()
     fanout = circuit.fanout[circuit.inputs :]
+    shape = circuit.feature_shape
     lines = [
+        f"features  {circuit.features} {circuit.feature_kind}{f' {shape}' if len(shape) > 1 else ''}",
         f"encoder   {circuit.features} features -> {circuit.inputs} bits",
         f"gates     {circuit.gates} in {circuit.depth} levels",
         "kinds     " + (", ".join(f"{kind} {n}" for kind, n in kinds(circuit).most_common()) or "none"),

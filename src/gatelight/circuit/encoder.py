@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gatelight.circuit import features as rule
 from gatelight.circuit.arrays import floats, integers
 
 
@@ -20,20 +21,22 @@ from gatelight.circuit.arrays import floats, integers
 class Encoder:
     """Bit i is ``x[feature[i]] > threshold[i]``, compared in float32.
 
-    Values are converted to float32 first, so a float64 value gives the bit that a float32 model gives. A uint8
-    value u stands for ``float32(u) / float32(255)``.
+    Values are converted to float32 first, so a float64 value gives the bit that a float32 model gives. Where features
+    are bytes, a uint8 value u stands for ``float32(u) / float32(255)``. :mod:`gatelight.circuit.features` has the rule.
 
     Attributes:
         features: Number of raw features.
         feature: Which raw feature each bit reads, int32 [inputs].
         threshold: What it must exceed, float32 [inputs]; not NaN.
         shape: () or the shape of one sample, whose product is ``features``.
+        kind: What a feature is: ``bits``, ``bytes`` or ``reals``.
     """
 
     features: int
     feature: NDArray[np.int32]
     threshold: NDArray[np.float32]
     shape: tuple[int, ...] = ()
+    kind: str = "bytes"
 
     def __post_init__(self) -> None:
         count = self.features
@@ -55,6 +58,7 @@ class Encoder:
         shape = tuple(int(n) for n in self.shape)
         if shape and math.prod(shape) != count:
             raise ValueError(f"feature_shape must multiply to {count} features, got {shape}")
+        rule.check_kind(self.kind)
         object.__setattr__(self, "features", int(count))
         object.__setattr__(self, "feature", feature)
         object.__setattr__(self, "threshold", threshold)
@@ -65,29 +69,21 @@ class Encoder:
         """Number of bits."""
         return len(self.feature)
 
+    def rows(self, x: ArrayLike) -> rule.Rows:
+        """Raw features as bytes or float32 [batch, features], their values not yet checked."""
+        return rule.rows(x, self.kind, self.features, self.shape)
+
+    def check(self, rows: rule.Rows) -> rule.Rows:
+        """Return what :meth:`rows` made if its values are of the kind; raise a ValueError otherwise."""
+        return rule.check(rows, self.kind)
+
     def values(self, x: ArrayLike) -> NDArray[np.float32]:
-        """Checked raw features as float32 [batch, features].
+        """The numbers that raw features stand for, checked, float32 [batch, features].
 
         Args:
-            x: uint8, float32 or float64, [batch, features] or [batch, *shape], any strides; NaN is refused.
+            x: [batch, features], [batch, *shape], or [batch, h, w] where shape is (1, h, w), of any strides.
         """
-        given = np.asarray(x)
-        flat_ok = given.ndim == 2 and given.shape[1] == self.features
-        if not flat_ok and not (self.shape and given.ndim > 1 and given.shape[1:] == self.shape):
-            also = f" or [batch, {', '.join(map(str, self.shape))}]" if len(self.shape) > 1 else ""
-            raise ValueError(f"features must have shape [batch, {self.features}]{also}, got {given.shape}")
-        if given.dtype not in (np.uint8, np.float32, np.float64):
-            raise ValueError(f"features must be uint8, float32 or float64, got {given.dtype}")
-        # -1 cannot be inferred for an empty batch, so the shape is spelled out.
-        flat = given.reshape(given.shape[0], self.features)
-        if flat.dtype == np.uint8:
-            return flat.astype(np.float32) / np.float32(255)
-        with np.errstate(over="ignore"):
-            single = flat.astype(np.float32, copy=False)
-        if np.isnan(single).any():
-            row, column = np.argwhere(np.isnan(single))[0]
-            raise ValueError(f"features must not be NaN, got one in sample {row}, feature {column}")
-        return single
+        return rule.numbers(self.check(self.rows(x)), self.kind)
 
     def bits(self, x: ArrayLike) -> NDArray[np.uint8]:
         """The input bits of raw features, uint8 [batch, inputs]."""

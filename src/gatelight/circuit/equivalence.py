@@ -160,6 +160,10 @@ def _check_inputs(left: Circuit, right: Circuit) -> None:
             if left.inputs != right.inputs
             else "circuits to compare must have the same encoder, got different features or thresholds"
         )
+    if left.feature_kind != right.feature_kind:
+        raise ValueError(
+            f"circuits to compare must have the same feature_kind, got {left.feature_kind} and {right.feature_kind}"
+        )
 
 
 def _matched_graph(right: Circuit, match: Match) -> Aig:

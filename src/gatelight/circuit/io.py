@@ -1,14 +1,19 @@
 """One file for one circuit: safetensors with the arrays, and the scalars as JSON in its metadata.
 
 A file is not trusted. Its arrays are bounded by its own size, their dtypes are checked before they are looked at,
-and every size, index and order is checked by :class:`Circuit` before anything else sees them.
+and every size, index and order is checked by :class:`Circuit` before anything else sees them. The metadata carry a
+SHA-256 of the whole file, taken with zeros in its own place, so that a file with a single altered byte is refused.
+Files of version 1, which have neither that nor the kind of the features, still load.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import re
 from collections.abc import Callable
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -22,7 +27,7 @@ from gatelight.circuit.ir import Circuit
 from gatelight.files import replacing
 
 FORMAT = "gatelight-circuit"
-VERSION = 1
+VERSION = 2
 
 #: A single metadata key, so that the same circuit always gives the same bytes.
 _KEY = "gatelight"
@@ -37,6 +42,8 @@ _ARRAYS = {
     "encoder_threshold": ("F32", "<f4", 1),
 }
 _HEAD = 1 << 16
+#: Stands in the place of the checksum while it is taken.
+_UNSEALED = "0" * 64
 #: safetensors does not type its parser.
 _parse: Callable[[bytes], list[tuple[str, dict[str, Any]]]] = deserialize
 _SCALARS: dict[str, type] = {
@@ -45,7 +52,10 @@ _SCALARS: dict[str, type] = {
     "features": int,
     "class_names": list,
     "feature_shape": list,
+    "feature_kind": str,
 }
+#: Scalars that files of version 1 do not have.
+_SINCE_2 = {"feature_kind"}
 
 
 def save(circuit: Circuit, path: str | PathLike[str]) -> None:
@@ -78,14 +88,22 @@ def to_bytes(circuit: Circuit) -> bytes:
     scalars = {
         "format": FORMAT,
         "version": VERSION,
+        "sha256": _UNSEALED,
         "inputs": circuit.inputs,
         "temperature": circuit.temperature,
         "features": circuit.features,
         "class_names": list(circuit.class_names),
         "feature_shape": list(circuit.feature_shape),
+        "feature_kind": circuit.feature_kind,
     }
     arrays = {name: getattr(circuit, name) for name in _ARRAYS}
-    return bytes(serialize(arrays, {_KEY: json.dumps(scalars)}))
+    return seal(bytes(serialize(arrays, {_KEY: json.dumps(scalars)})))
+
+
+def seal(data: bytes) -> bytes:
+    """The content of a file with its checksum in the place that 64 zeros have kept for it."""
+    at = data.index(_UNSEALED.encode())
+    return data[:at] + _digest(data, at).encode() + data[at + 64 :]
 
 
 def from_bytes(data: bytes) -> Circuit:
@@ -100,7 +118,17 @@ def from_bytes(data: bytes) -> Circuit:
         raise ValueError(f"a circuit file must hold the arrays {', '.join(_ARRAYS)}; missing or unknown: {odd}")
     fields: dict[str, Any] = {name: _read_array(name, tensors[name]) for name in _ARRAYS}
     fields |= {name: tuple(value) if isinstance(value, list) else value for name, value in scalars.items()}
-    return Circuit(**fields)
+    circuit = Circuit(**fields)
+    return circuit if "feature_kind" in scalars else replace(circuit, feature_kind=_kind_in_version_1(circuit))
+
+
+def _kind_in_version_1(circuit: Circuit) -> str:
+    """Networks without an encoder were written as one threshold of 1/2 for each feature."""
+    # A file may claim more features than an array could be made of.
+    one_each = circuit.inputs == circuit.features
+    identity = one_each and np.array_equal(circuit.encoder_feature, np.arange(circuit.features))
+    bits = identity and len(circuit.feature_shape) <= 1 and bool((circuit.encoder_threshold == 0.5).all())
+    return "bits" if bits else "bytes"
 
 
 def _read_scalars(data: bytes) -> dict[str, Any]:
@@ -118,13 +146,34 @@ def _read_scalars(data: bytes) -> dict[str, Any]:
         raise ValueError(f"version must be a whole number from 1, got {version!r}")
     if version > VERSION:
         raise ValueError(f"written in version {version} of the format, this gatelight reads up to {VERSION}")
-    if scalars.keys() != _SCALARS.keys():
-        odd = sorted(scalars.keys() ^ _SCALARS.keys())
-        raise ValueError(f"the metadata must hold {', '.join(_SCALARS)}; missing or unknown: {odd}")
-    for name, kind in _SCALARS.items():
+    if version > 1:
+        _check_seal(data[: 8 + length], data, scalars.pop("sha256", None))
+    wanted = {name: kind for name, kind in _SCALARS.items() if version > 1 or name not in _SINCE_2}
+    if scalars.keys() != wanted.keys():
+        odd = sorted(scalars.keys() ^ wanted.keys())
+        raise ValueError(f"the metadata must hold {', '.join(wanted)}; missing or unknown: {odd}")
+    for name, kind in wanted.items():
         if type(scalars[name]) is not kind:
             raise ValueError(f"{name} must be of type {kind.__name__}, got {scalars[name]!r}")
     return scalars
+
+
+def _check_seal(header: bytes, data: bytes, sealed: object) -> None:
+    """Raise unless a file's checksum is that of its content."""
+    if not isinstance(sealed, str) or not re.fullmatch("[0-9a-f]{64}", sealed):
+        raise ValueError(f"sha256 must be a checksum of 64 hexadecimal digits, got {sealed!r}")
+    at = header.find(sealed.encode())
+    if at < 0 or _digest(data, at) != sealed:
+        raise ValueError("was altered or damaged: its checksum does not match")
+
+
+def _digest(data: bytes, at: int) -> str:
+    """The checksum of a file's content, whatever stands in the checksum's own place."""
+    view = memoryview(data)
+    digest = hashlib.sha256(view[:at])
+    digest.update(_UNSEALED.encode())
+    digest.update(view[at + 64 :])
+    return digest.hexdigest()
 
 
 def _read_array(name: str, tensor: dict[str, Any]) -> NDArray[Any]:

@@ -55,6 +55,8 @@ class Circuit:
         encoder_threshold: What it must exceed for a one, float32 [inputs].
         class_names: () or one name for each class.
         feature_shape: () or the shape of one sample, such as (1, 28, 28).
+        feature_kind: What a feature is: ``bits`` (0 or 1), ``bytes`` (a number from 0 to 1, also u / 255 as uint8 u) or
+            ``reals`` (any finite number); see :mod:`gatelight.circuit.features`.
     """
 
     inputs: int
@@ -70,6 +72,7 @@ class Circuit:
     encoder_threshold: NDArray[np.float32]
     class_names: tuple[str, ...] = ()
     feature_shape: tuple[int, ...] = ()
+    feature_kind: str = "bytes"
 
     def __post_init__(self) -> None:
         store = object.__setattr__
@@ -155,7 +158,8 @@ class Circuit:
     @cached_property
     def encoder(self) -> Encoder:
         """The encoder in front of the netlist."""
-        return Encoder(self.features, self.encoder_feature, self.encoder_threshold, self.feature_shape)
+        shape, kind = self.feature_shape, self.feature_kind
+        return Encoder(self.features, self.encoder_feature, self.encoder_threshold, shape, kind)
 
     @property
     def gates(self) -> int:
@@ -198,7 +202,8 @@ class Circuit:
         """The class scores of raw features, int32 [batch, classes].
 
         Args:
-            x: [batch, features] or [batch, *feature_shape], uint8 (u stands for u / 255), float32 or float64.
+            x: [batch, features], [batch, *feature_shape], or [batch, h, w] where that is (1, h, w); any numbers that
+                ``feature_kind`` allows, else a ValueError. :mod:`gatelight.circuit.features` has the rule.
         """
         return evaluate.scores(self, x)
 

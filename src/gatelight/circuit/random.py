@@ -23,6 +23,7 @@ def random_circuit(
     arities: tuple[int, ...] = (2,),
     reach: int | None = None,
     outputs_anywhere: bool = True,
+    feature_kind: str = "bytes",
     seed: int = 0,
 ) -> Circuit:
     """A circuit of random gates.
@@ -35,6 +36,7 @@ def random_circuit(
         arities: What each gate's arity is drawn from, 0 to 6; a gate with nothing to read becomes a constant.
         reach: How many nets back a gate may read; a small reach makes a deep circuit. None reads any net.
         outputs_anywhere: Draw outputs from all nets, inputs included; otherwise they are the last ones.
+        feature_kind: What a feature is: ``bits``, ``bytes`` or ``reals``.
         seed: Same seed, same circuit.
     """
     if inputs + gates == 0 and outputs:
@@ -54,11 +56,17 @@ def random_circuit(
         if outputs_anywhere or gates + inputs < outputs
         else (np.arange(first, inputs + gates))
     )
-    return _finish(inputs, fanin, arity, table, chosen, classes)
+    return _finish(inputs, fanin, arity, table, chosen, classes, feature_kind)
 
 
 def layered_circuit(
-    inputs: int, widths: tuple[int, ...], *, classes: int = 10, arity: int = 2, seed: int = 0
+    inputs: int,
+    widths: tuple[int, ...],
+    *,
+    classes: int = 10,
+    arity: int = 2,
+    feature_kind: str = "bytes",
+    seed: int = 0,
 ) -> Circuit:
     """A dense logic network with random wiring and random tables: each layer reads the one before it.
 
@@ -75,7 +83,7 @@ def layered_circuit(
     table = rng.integers(0, 2**64, gates, dtype=np.uint64) & TABLE_MASK[arities]
     outputs = np.arange(start, start + before)
     rows = np.concatenate(fanin) if fanin else np.zeros((0, arity), np.int64)
-    return _finish(inputs, rows, arities, table, outputs, classes)
+    return _finish(inputs, rows, arities, table, outputs, classes, feature_kind)
 
 
 def _finish(
@@ -85,6 +93,7 @@ def _finish(
     table: NDArray[Any],
     outputs: NDArray[Any],
     classes: int,
+    feature_kind: str,
 ) -> Circuit:
     return Circuit(
         inputs=inputs,
@@ -98,4 +107,5 @@ def _finish(
         features=inputs,
         encoder_feature=np.arange(inputs, dtype=np.int32),
         encoder_threshold=np.full(inputs, 0.5, np.float32),
+        feature_kind=feature_kind,
     )

@@ -61,6 +61,7 @@ struct Program {
   int32_t slots;
   bool wide_index;
   int64_t features;
+  int32_t feature_kind;
   const Encode* encode;
   int64_t encodes;
   const Run* runs;
@@ -106,7 +107,7 @@ struct Engine {
   const char* name;
   int max_arity;  // of the gates it runs
   bool runs_code;
-  // Samples first .. first + count; count <= WIDE. False if one of them is NaN.
+  // Samples first .. first + count; count <= WIDE. False if a feature is not of the kind.
   bool (*block)(const Program& program, const Samples& samples, int64_t first, int count, char* scratch);
   // Words first .. first + count of every row; count <= WIDE / 64.
   void (*bits)(const Program& program, const Packed& packed, int64_t first, int count, char* scratch);

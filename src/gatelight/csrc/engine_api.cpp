@@ -56,6 +56,7 @@ bool prepare_code(const GlCircuit& circuit, Handle& h) try {
   Program& p = out.program;
   p.slots = code->rows;
   p.features = circuit.features;
+  p.feature_kind = circuit.feature_kind;
   p.encode = out.encode.data();
   p.encodes = static_cast<int64_t>(out.encode.size());
   p.classes = out.classes.data();
@@ -85,6 +86,7 @@ bool valid(const GlCircuit& c) {
   const int64_t most = int64_t(1) << 31;
   if (c.inputs < 0 || c.gates < 0 || c.width < 0 || c.outputs < 0 || c.classes < 1 || c.features < 0) return false;
   if (c.inputs + c.gates >= most || c.outputs >= most || c.classes >= most || c.width > 6) return false;
+  if (c.feature_kind < GL_FEATURE_BITS || c.feature_kind > GL_FEATURE_REALS) return false;
   for (int64_t g = 0; g < c.gates; g++) {
     if (c.arity[g] > c.width) return false;
     for (int k = 0; k < c.arity[g]; k++) {

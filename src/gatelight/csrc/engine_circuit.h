@@ -3,6 +3,13 @@
 
 #include "gatelight.h"
 
+// What a feature is.
+enum GlFeatureKind {
+  GL_FEATURE_BITS = 0,   // 0 or 1
+  GL_FEATURE_BYTES = 1,  // a number from 0 to 1; a byte u stands for u / 255, with other kinds for u
+  GL_FEATURE_REALS = 2,  // a finite number
+};
+
 // The fields of a Circuit, as arrays. A net is an input (0 .. inputs - 1) or inputs + a gate's number.
 struct GlCircuit {
   int64_t inputs, gates, width;
@@ -17,6 +24,7 @@ struct GlCircuit {
   int64_t features;
   const int32_t* encoder_feature;  // [inputs]
   const float* encoder_threshold;  // [inputs]
+  int32_t feature_kind;            // GlFeatureKind
 };
 
 // A number that describes a prepared engine.
@@ -46,7 +54,7 @@ GL_API const char* gl_engine_simd(const void* engine);
 GL_API int64_t gl_engine_stat(const void* engine, int32_t which);
 
 // Scores int32 [batch, classes] and labels int64 [batch] (either may be null) of uint8 (kind 0) or float32 (kind 1)
-// samples, each of contiguous features, `stride` bytes apart. GL_BAD_ARGUMENT if one of them holds a NaN.
+// samples, each of contiguous features, `stride` bytes apart. GL_BAD_ARGUMENT if a feature is not of the circuit's kind.
 GL_API int32_t gl_engine_run(const void* engine, int32_t kind, const void* x, int64_t stride, int64_t batch,
                              int32_t threads, int32_t* scores, int64_t* labels);
 // Packed bits [inputs, words] to packed outputs [outputs, words].

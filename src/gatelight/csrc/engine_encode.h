@@ -1,7 +1,10 @@
 // The encoder on a block: samples are compared 64 features at a time, and 64 x 64 bits are transposed to rows.
 #pragma once
 
+#include <cfloat>
+
 #include "engine.h"
+#include "engine_circuit.h"
 #include "engine_rows.h"
 
 namespace gatelight {
@@ -103,11 +106,23 @@ GL_INLINE const T* pad(const T* x, int64_t features, T* padded) {
   return padded;
 }
 
-GL_INLINE bool holds_nan(const uint8_t*, int64_t) { return false; }
-GL_INLINE bool holds_nan(const float* x, int64_t count) {
+// Whether all features of a sample are of the circuit's kind.
+GL_INLINE bool of_kind(int32_t kind, const uint8_t* x, int64_t count) {
+  if (kind != GL_FEATURE_BITS) return true;
+  uint8_t all = 0;
+  for (int64_t i = 0; i < count; i++) all = (uint8_t)(all | x[i]);
+  return all <= 1;
+}
+GL_INLINE bool of_kind(int32_t kind, const float* x, int64_t count) {
   int bad = 0;
-  for (int64_t i = 0; i < count; i++) bad |= x[i] != x[i];
-  return bad;
+  if (kind == GL_FEATURE_BITS) {
+    for (int64_t i = 0; i < count; i++) bad |= (x[i] != 0.0f) & (x[i] != 1.0f);
+    return !bad;
+  }
+  // A NaN is neither at least `low` nor at most `high`.
+  const float low = kind == GL_FEATURE_BYTES ? 0.0f : -FLT_MAX, high = kind == GL_FEATURE_BYTES ? 1.0f : FLT_MAX;
+  for (int64_t i = 0; i < count; i++) bad |= !(x[i] >= low) | !(x[i] <= high);
+  return !bad;
 }
 
 template <int S>
@@ -160,19 +175,19 @@ GL_INLINE void transpose_to_slots(const uint64_t* masks, const int32_t* slot, ui
   }
 }
 
-// All inputs of samples first .. first + count to their slots; false if one is NaN. The samples of one line of masks
-// are 64 apart; those beyond `count` repeat the first one, since nobody looks at what becomes of them.
+// All inputs of samples first .. first + count to their slots; false if a feature is not of the kind. The samples of one
+// line of masks are 64 apart; those beyond `count` repeat the first one, since nobody looks at what becomes of them.
 template <class T, class R>
 bool encode_block(const Program& program, const Samples& s, int64_t first, int count, uint64_t* masks, uint64_t* rows) {
   const char* data = s.data + first * s.stride;
-  bool nan = false;
+  bool fine = true;
   for (int j = 0; j < 64; j++) {
     const T* x[R::WORDS];
     T padded[R::WORDS][WORD];
     for (int w = 0; w < R::WORDS; w++) {
       const int i = 64 * w + j;
       x[w] = reinterpret_cast<const T*>(data + (i < count ? i : 0) * s.stride);
-      nan = nan || holds_nan(x[w], program.features);
+      fine = fine && of_kind(program.feature_kind, x[w], program.features);
       if (program.features < WORD) x[w] = pad(x[w], program.features, padded[w]);
     }
     uint64_t* out = masks + j * R::WORDS;
@@ -190,14 +205,14 @@ bool encode_block(const Program& program, const Samples& s, int64_t first, int c
   }
   for (int64_t e = 0; e < program.encodes; e++)
     transpose_to_slots<R>(masks + e * MASK_ROWS * R::WORDS, program.encode[e].slot, rows);
-  return !nan;
+  return fine;
 }
 
 // The same for one sample: no transposition, and each row is all ones or all zeros.
 template <class T>
 bool encode_one(const Program& program, const Samples& s, int64_t first, uint64_t* rows) {
   const T* x = reinterpret_cast<const T*>(s.data + first * s.stride);
-  if (holds_nan(x, program.features)) return false;
+  if (!of_kind(program.feature_kind, x, program.features)) return false;
   T padded[WORD];
   if (program.features < WORD) x = pad(x, program.features, padded);
   for (int64_t e = 0; e < program.encodes; e++) {

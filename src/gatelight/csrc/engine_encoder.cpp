@@ -20,12 +20,13 @@ Encode empty_word(int64_t first, bool gathered) {
   return word;
 }
 
-// The smallest u for which float32(u) / float32(255) exceeds the threshold; 256 if none does.
-int least_value(float threshold) {
+// The smallest u that stands for a number above the threshold; 256 if none does.
+int least_value(float threshold, int32_t kind) {
+  const float one = kind == GL_FEATURE_BYTES ? 255.0f : 1.0f;
   int low = 0, high = 256;
   while (low < high) {
     const int u = (low + high) / 2;
-    if (static_cast<float>(u) / 255.0f > threshold) high = u;
+    if (static_cast<float>(u) / one > threshold) high = u;
     else low = u + 1;
   }
   return low;
@@ -33,7 +34,7 @@ int least_value(float threshold) {
 
 void put(Encode& word, int at, const GlCircuit& circuit, int32_t input, int32_t slot) {
   const float threshold = circuit.encoder_threshold[input];
-  const int least = least_value(threshold);
+  const int least = least_value(threshold, circuit.feature_kind);
   word.threshold[at] = threshold;
   word.least[at] = static_cast<uint8_t>(std::min(least, 255));
   word.possible |= static_cast<uint64_t>(least < 256) << at;

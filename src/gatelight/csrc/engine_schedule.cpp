@@ -223,6 +223,7 @@ void schedule(const GlCircuit& circuit, const Netlist& net, bool keep_outputs, P
   p.gates = shorten(!p.wide_index, out.gates, out.short_gates);
   p.sums = shorten(!p.wide_index, out.sums, out.short_sums);
   p.features = circuit.features;
+  p.feature_kind = circuit.feature_kind;
   p.encode = out.encode.data();
   p.encodes = static_cast<int64_t>(out.encode.size());
   p.runs = out.runs.data();

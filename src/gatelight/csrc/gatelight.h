@@ -10,7 +10,7 @@
 #define GL_API extern "C" __attribute__((visibility("default")))
 #endif
 
-#define GL_ABI_VERSION 3
+#define GL_ABI_VERSION 4
 
 enum GlStatus { GL_OK = 0, GL_BAD_ARGUMENT = 1, GL_NO_MEMORY = 2 };
 

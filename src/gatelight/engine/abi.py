@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from gatelight import native
 from gatelight.circuit import Circuit
+from gatelight.circuit.features import KINDS
 
 UINT8, FLOAT32 = 0, 1
 OK, BAD_ARGUMENT, NO_MEMORY = 0, 1, 2
@@ -35,6 +36,7 @@ class CircuitFields(ctypes.Structure):
         ("features", ctypes.c_int64),
         ("encoder_feature", ctypes.c_void_p),
         ("encoder_threshold", ctypes.c_void_p),
+        ("feature_kind", ctypes.c_int32),
     )
 
 
@@ -55,6 +57,7 @@ def circuit_fields(circuit: Circuit) -> CircuitFields:
         circuit.features,
         circuit.encoder_feature.ctypes.data,
         circuit.encoder_threshold.ctypes.data,
+        KINDS.index(circuit.feature_kind),
     )
 
 

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gatelight import native
 from gatelight.circuit import Circuit
+from gatelight.circuit.features import Rows
 from gatelight.engine import abi
 
 
@@ -155,27 +156,17 @@ class Engine:
         )
         return out
 
-    def _samples(self, x: ArrayLike) -> NDArray[np.uint8] | NDArray[np.float32]:
+    def _samples(self, x: ArrayLike) -> Rows:
         """Features as uint8 or float32 [batch, features], the features of a sample side by side."""
-        given = np.asarray(x)
-        circuit = self.circuit
-        flat = given.ndim == 2 and given.shape[1] == circuit.features
-        shaped = bool(circuit.feature_shape) and given.ndim > 1 and given.shape[1:] == circuit.feature_shape
-        if not (flat or shaped) or given.dtype not in (np.uint8, np.float32, np.float64):
-            return circuit.encoder.values(given)  # raises what the circuit raises
-        rows = given.reshape(given.shape[0], circuit.features)
-        if rows.dtype != np.uint8:
-            with np.errstate(over="ignore"):
-                rows = rows.astype(np.float32, copy=False)
-        if rows.shape[1] > 1 and rows.strides[1] != rows.itemsize:
-            rows = np.ascontiguousarray(rows)
-        return abi.aligned(rows)
+        rows = self.circuit.encoder.rows(x)
+        beside = rows.shape[1] < 2 or rows.strides[1] == rows.itemsize
+        return abi.aligned(rows if beside else np.ascontiguousarray(rows))
 
-    def _run(self, x: NDArray[np.uint8] | NDArray[np.float32], scores: int | None, labels: int | None) -> None:
+    def _run(self, x: Rows, scores: int | None, labels: int | None) -> None:
         kind = abi.UINT8 if x.dtype == np.uint8 else abi.FLOAT32
         status = self._library.gl_engine_run(
             self._handle, kind, x.ctypes.data, x.strides[0], len(x), self._threads, scores, labels
         )
         if status == abi.BAD_ARGUMENT:
-            self.circuit.encoder.values(x)  # raises with the place of the NaN
+            self.circuit.encoder.check(x)  # raises with the place of what is wrong
         abi.check(status)

@@ -36,8 +36,9 @@ def c(circuit: Circuit, name: str = "net") -> dict[str, str]:
         void net_batch_u8(const uint8_t *features, size_t samples, int32_t *scores, int32_t *labels, net_word *scratch);
         int32_t net_one_u8(const uint8_t *features, int32_t *scores, net_word *scratch);
 
-    Scratch memory of ``NET_SCRATCH`` words is the caller's, so several threads may run the network at once. Gates
-    that no output needs are left out.
+    What a byte and a float stand for depends on the circuit's ``feature_kind`` and is said in the header, as is what
+    becomes of values out of range, which C cannot refuse. Scratch memory of ``NET_SCRATCH`` words is the caller's, so
+    several threads may run the network at once. Gates that no output needs are left out.
 
     Args:
         circuit: The circuit.
@@ -55,6 +56,7 @@ def c(circuit: Circuit, name: str = "net") -> dict[str, str]:
         "NET": name.upper(),
         "title": f"A logic gate network of {len(gates)} gates made by gatelight",
         "features": str(circuit.features),
+        "feature_text": c_text.FEATURES[circuit.feature_kind],
         "class_count": str(circuit.classes),
         "scratch": str(max(1, places.size)),
         "temperature": repr(float(circuit.temperature)),
@@ -100,7 +102,7 @@ def _encoder(circuit: Circuit, order: Plan, values: dict[str, str]) -> str:
         kind = "uint16_t" if circuit.features <= 1 << 16 else "uint32_t"
         parts.append(f"static const {kind} {net}_feature[] = {{{features}}};\n")
     threshold = circuit.encoder_threshold[order.inputs]
-    levels = byte_levels(threshold)
+    levels = byte_levels(threshold, circuit.feature_kind)
     # Bytes are compared fastest with bytes; -1, which every byte exceeds, is not one.
     byte = "uint8_t" if levels.min() >= 0 else "int16_t"
     tables = (
@@ -126,8 +128,10 @@ def _gates(body: Sequence[Statement], places: Layout, values: dict[str, str]) ->
     constant = {"0": "0", "1": f"({net}_word)-1"}
     lines = []
     for statement in body:
-        text = _bare(statement.write(name)) if statement.operands else constant[statement.text]
-        lines.append(f"    {name[statement.net]} = {text};\n")
+        text = statement.write(name) if statement.operands else constant[statement.text]
+        # Operators on words of 8 bits give ints; only a word by itself needs no cast.
+        cast = f"({net}_word)" if statement.operands and text[0] in "(~" else ""
+        lines.append(f"    {name[statement.net]} = {cast}{text};\n")
     lines += [f"    w[{to}] = w[{source}];\n" for to, source in places.copies]
     if not lines:
         return f"\nstatic void {net}_gates({net}_word *w)\n{{\n    (void)w;\n}}\n"
@@ -138,11 +142,6 @@ def _gates(body: Sequence[Statement], places: Layout, values: dict[str, str]) ->
         parts.append("}\n")
         calls.append(f"    {net}_gates_{index}(w);\n")
     return "".join([*parts, f"\nstatic void {net}_gates({net}_word *w)\n{{\n", *calls, "}\n"])
-
-
-def _bare(text: str) -> str:
-    """An expression without the parentheses around all of it."""
-    return text[1:-1] if text.startswith("(") else text
 
 
 def _numbers(texts: Iterable[str]) -> str:

@@ -2,6 +2,19 @@
 
 from __future__ import annotations
 
+#: What the header says of a feature, by the circuit's kind.
+FEATURES = {
+    "bits": """\
+each 0 or 1. Nothing is checked: any byte other than 0 counts as 1,
+ * a float is compared with its threshold as it is, and NaN counts as below any threshold.""",
+    "bytes": """\
+each a number from 0 to 1. A byte u stands for u / 255.0f. Floats are
+ * not checked: one outside is compared with its threshold as it is, and NaN counts as below any threshold.""",
+    "reals": """\
+each a finite number. A byte u stands for the number u. Floats are not
+ * checked: infinities are compared as they are, and NaN counts as below any threshold.""",
+}
+
 HEADER = """\
 /* $title
 $classes
@@ -10,13 +23,13 @@ $classes
  *
  *     static ${net}_word scratch[$NET_SCRATCH];
  *     int32_t scores[$NET_CLASSES];
- *     int32_t label = ${net}_one_u8(image, scores, scratch);
+ *     int32_t label = ${net}_one_u8(sample, scores, scratch);
  *
  * A word holds one bit of as many samples as it has bits. Compile everything with ${NET}_WORD_BITS set to 8 or 32
  * where memory is short or the machine is small; the default is 64.
  *
- * A sample is $NET_FEATURES features. A byte u stands for u / 255.0f. A float that is NaN counts as below any
- * threshold. The logits of a sample are its scores divided by $NET_TEMPERATURE.
+ * A sample is $NET_FEATURES features, $feature_text
+ * The logits of a sample are its scores divided by $NET_TEMPERATURE.
  */
 #ifndef ${NET}_H
 #define ${NET}_H

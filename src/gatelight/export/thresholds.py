@@ -2,6 +2,8 @@
 
 >>> byte_levels(np.array([-1.0, 0.0, 0.5, 1.0], np.float32)).tolist()
 [-1, 0, 127, 255]
+>>> byte_levels(np.array([-1.0, 0.0, 0.5, 1.0], np.float32), "bits").tolist()
+[-1, 0, 0, 255]
 """
 
 from __future__ import annotations
@@ -19,9 +21,17 @@ RUN_LENGTH = 256
 _MIN_MEAN_RUN = 16
 
 
-def byte_levels(threshold: NDArray[np.float32]) -> NDArray[np.int16]:
-    """The number k for which ``u > k`` is ``float32(u) / float32(255) > threshold``, int16 [inputs], -1 to 255."""
-    values = np.arange(256, dtype=np.float32) / np.float32(255)
+def byte_levels(threshold: NDArray[np.float32], kind: str = "bytes") -> NDArray[np.int16]:
+    """The number k for which ``u > k`` says whether byte u exceeds the threshold, int16 [inputs], -1 to 255.
+
+    Where features are bytes, u stands for ``float32(u) / float32(255)``; where they are reals, for the number u; where
+    they are bits, 0 for 0 and every other byte for 1.
+    """
+    values = np.arange(256, dtype=np.float32)
+    if kind == "bytes":
+        values /= np.float32(255)
+    elif kind == "bits":
+        values = np.minimum(values, np.float32(1))
     return (np.searchsorted(values, threshold, side="right") - 1).astype(np.int16)
 
 

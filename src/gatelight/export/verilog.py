@@ -26,6 +26,13 @@ from gatelight.export.thresholds import byte_levels
 #: Names inside the module; a module of such a name would hide them.
 _INNER = re.compile(r"clk|bits|features|scores|label|(n|f|s|score|later|winner|best)[0-9][0-9_d]*|r_\w*")
 
+#: What a byte of ``features`` is, by the circuit's kind.
+_FEATURES = {
+    "bits": "0 or 1, any other byte counts as 1",
+    "bytes": "a byte u that stands for u / 255",
+    "reals": "a byte u that stands for the number u",
+}
+
 # Registers are instances of a module of their own, some bits in each: Icarus looks up each name of an always block
 # among all names of its module, and its time also grows with the square of what one clock drives.
 _REGISTERS_PER_INSTANCE = 32
@@ -98,8 +105,9 @@ def verilog(circuit: Circuit, name: str = "net", pipeline: int = 0, encoder: boo
     """A module with the outputs ``scores`` and ``label``.
 
     Its input is ``bits``, input bit i at bit i, or with ``encoder`` ``features``, where feature i is the byte at
-    ``features[8 * i +: 8]``. Score c is ``scores[width * c +: width]`` in two's complement; ``label`` is the first
-    class with the highest score. Gates that no output needs are left out.
+    ``features[8 * i +: 8]`` (u stands for u / 255 where the circuit's features are bytes, for u where they are reals;
+    where they are bits, any byte other than 0 counts as 1). Score c is ``scores[width * c +: width]`` in two's
+    complement; ``label`` is the first class with the highest score. Gates that no output needs are left out.
 
     Args:
         circuit: The circuit.
@@ -186,6 +194,7 @@ class _Module:
             [
                 "// A logic gate network made by gatelight.",
                 f"// {circuit.classes} scores of {width.score} bits, class 0 lowest, in two's complement; {when}.",
+                *([f"// Feature i is features[8 * i +: 8]: {_FEATURES[circuit.feature_kind]}."] if encoder else []),
                 *(f"// {line}" for line in class_lines(circuit)),
                 "`default_nettype none",
                 f"module {name} (",
@@ -240,7 +249,7 @@ def _inputs(module: _Module, circuit: Circuit, needed: list[int], encoder: bool)
             net: module.wire(f"n{net}", [Signal("bits", circuit.inputs, 0)], f"{{0}}[{net}]", levels=0)
             for net in needed
         }
-    levels = byte_levels(circuit.encoder_threshold).tolist()
+    levels = byte_levels(circuit.encoder_threshold, circuit.feature_kind).tolist()
     port = Signal("features", 8 * circuit.features, 0)
     # A comparison that always comes out the same is not one, and tools warn of it.
     fixed = {-1: Signal("1'b1"), 255: Signal("1'b0")}
