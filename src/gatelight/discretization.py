@@ -32,6 +32,7 @@ from gatelight.nn import (
 )
 from gatelight.nn.checks import check_shape
 from gatelight.nn.conv_stack import ConvStep
+from gatelight.ops import check_fanin
 
 #: Random inputs on which every circuit is compared with its model.
 SAMPLES = 1000
@@ -239,6 +240,7 @@ def _emit(state: _State, part: nn.Module | ConvStep) -> None:
     elif isinstance(part, LogicDense):
         if state.nets.shape != (part.in_features,):
             raise ValueError(f"it reads [{part.in_features}], but gets {list(state.nets.shape)}")
+        check_fanin(part.fanin, part.in_features)
         table = _rounded_table(part)
         state.nets = state.gates().add(state.nets[part.fanin.cpu().numpy()], table)
     elif isinstance(part, GroupSum):
@@ -371,6 +373,7 @@ def add_conv(netlist: Netlist, image: NDArray[np.int32], step: ConvStep) -> NDAr
     layer = step.layer
     shape = layer.shape_for(image.shape[1], image.shape[2], step.pool)
     trees, positions, arity = layer.out_channels, shape.positions, shape.arity
+    check_fanin(layer.fanin, shape.window_inputs)
     pixels = shape.leaf_pixels(layer.fanin.cpu()).numpy()
     # Index -1, the padding, reads the last entry.
     nets: NDArray[np.int32] = np.append(image.reshape(-1), np.int32(-1))[pixels]

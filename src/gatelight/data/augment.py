@@ -47,8 +47,8 @@ def augment(
     >>> out.shape, float(out.min())
     (torch.Size([2, 3, 32, 32]), 1.0)
     """
-    if images.ndim != 4 or 0 in images.shape[1:]:
-        raise ValueError(f"images must have shape [batch, channels, height, width], got {list(images.shape)}")
+    if not isinstance(images, Tensor) or images.ndim != 4 or 0 in images.shape[1:]:
+        raise ValueError(f"images must be a tensor [batch, channels, height, width], got {_described(images)}")
     batch, _, height, width = images.shape
     boxes = draw_boxes(batch, height, width, generator, flip=flip, crop=crop, scale=scale, ratio=ratio)
     return apply_boxes(images, boxes)
@@ -109,6 +109,8 @@ def apply_boxes(images: Tensor, boxes: Tensor) -> Tensor:
     Pixel i of n reads position ``(i + 0.5) * size / n - 0.5`` of a box of the given size, clamped to the box, as
     ``torch.nn.functional.interpolate(mode="bilinear", align_corners=False)`` does.
     """
+    if not isinstance(images, Tensor) or images.ndim != 4:
+        raise ValueError(f"images must be a tensor [batch, channels, height, width], got {_described(images)}")
     batch, _, height, width = images.shape
     if boxes.shape != (batch, 5) or boxes.dtype != torch.int64:
         raise ValueError(f"boxes must be int64 [{batch}, 5], got {boxes.dtype} {list(boxes.shape)}")
@@ -131,6 +133,10 @@ def apply_boxes(images: Tensor, boxes: Tensor) -> Tensor:
         values = _resample_rows(_unit(images[part]), *(v[part] for v in rows))
         _resample_columns(values, low[part], high[part], share[part], out[part])
     return out
+
+
+def _described(images: object) -> str:
+    return str(list(images.shape)) if isinstance(images, Tensor) else type(images).__name__
 
 
 def _unit(images: Tensor) -> Tensor:

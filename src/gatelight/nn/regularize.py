@@ -49,6 +49,8 @@ class PathDropout(nn.Module):
         if dropped is None:
             dropped = self.draw(layers[0].in_features, layers[0].fanin.device)
         for layer in layers:
+            if len(dropped) != layer.in_features:
+                raise ValueError(f"{len(dropped)} marked inputs meet a layer of {layer.in_features}")
             dropped = layer.affected(dropped)
         return ~dropped
 

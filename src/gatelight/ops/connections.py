@@ -15,6 +15,18 @@ _State = tuple[int, int, int, int]
 _seen: dict[int, tuple[weakref.ref[Tensor], _State]] = {}
 
 
+def check_tensors(**named: object) -> None:
+    """Raise a ValueError that names the first argument that is no tensor.
+
+    >>> check_tensors(x=torch.ones(2), fanin=[[0, 1]])
+    Traceback (most recent call last):
+    ValueError: fanin must be a tensor, got list
+    """
+    for name, value in named.items():
+        if not isinstance(value, Tensor):
+            raise ValueError(f"{name} must be a tensor, got {type(value).__name__}")
+
+
 def check_fanin(fanin: Tensor, features: int) -> None:
     """Raise a ValueError unless every index of an integer tensor [gates, arity] is in 0..features-1.
 

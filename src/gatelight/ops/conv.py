@@ -10,7 +10,7 @@ from torch import Tensor
 
 from gatelight.ops import cpu, reference
 from gatelight.ops.backend import gpu_takes, native_takes
-from gatelight.ops.connections import check_fanin
+from gatelight.ops.connections import check_fanin, check_tensors
 from gatelight.ops.convshape import ConvShape
 from gatelight.ops.derivatives import chain_gradients
 from gatelight.ops.transforms import is_differentiated_again, is_symbolic
@@ -86,8 +86,10 @@ def check_images(x: Tensor, shapes: Sequence[ConvShape], fanins: Sequence[Tensor
             "shapes, fanins and thetas must have one entry for each layer, "
             f"got {len(shapes)}, {len(fanins)} and {len(thetas)}"
         )
+    check_tensors(x=x)
     image = tuple(x.shape[1:])
     for shape, fanin, theta in zip(shapes, fanins, thetas, strict=True):
+        check_tensors(fanin=fanin, theta=theta)
         if image != (shape.channels, shape.height, shape.width):
             raise ValueError(f"images of {(shape.channels, shape.height, shape.width)} are expected, got {image}")
         if fanin.ndim != 2 or fanin.shape[1] != shape.leaves or fanin.dtype != torch.int32:

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from gatelight import native
 from gatelight.names import check_name
-from gatelight.ops.connections import check_fanin
+from gatelight.ops.connections import check_fanin, check_tensors
 from gatelight.ops.convshape import ConvShape
 from gatelight.parametrize import IWP, OP, Parametrization
 
@@ -299,6 +299,7 @@ def call(name: str, *arguments: object) -> None:
 
 def _matrix(name: str, x: Tensor) -> tuple[Tensor, native.Matrix]:
     """A tensor [rows, batch] as the kernels read it, and what keeps its memory alive."""
+    check_tensors(**{name: x})
     if x.ndim != 2 or x.dtype != torch.float32 or not x.is_cpu:
         raise ValueError(
             f"{name} must be float32 [rows, batch] on the CPU, got {x.dtype} {tuple(x.shape)} on {x.device}"
@@ -380,11 +381,13 @@ def _check_theta(theta: Tensor, kind: str, arity: int) -> int:
     most = MAX_OP_ARITY if kind == "op" else MAX_ARITY
     if not 1 <= arity <= most:
         raise ValueError(f"the arity of kind {kind!r} must be from 1 to {most}, got {arity}")
+    _check("theta", theta, torch.float32, 2)
     _check_shape("theta", theta, torch.float32, (theta.shape[0], 1 << (1 << arity if kind == "op" else arity)))
     return theta.shape[0]
 
 
 def _check(name: str, tensor: Tensor, dtype: torch.dtype, ndim: int) -> None:
+    check_tensors(**{name: tensor})
     if tensor.dtype != dtype or tensor.ndim != ndim or not tensor.is_cpu or not tensor.is_contiguous():
         raise ValueError(
             f"{name} must be a contiguous {dtype} tensor of {ndim} dimensions on the CPU, "

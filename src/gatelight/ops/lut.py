@@ -14,7 +14,7 @@ from torch import Tensor
 from gatelight import truthtable
 from gatelight.ops import cpu, reference
 from gatelight.ops.backend import gpu_takes, native_takes
-from gatelight.ops.connections import check_fanin
+from gatelight.ops.connections import check_fanin, check_tensors
 from gatelight.ops.transforms import is_differentiated_again, is_symbolic, is_transformed
 
 FLOATS = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
@@ -51,6 +51,7 @@ def lut(x: Tensor, fanin: Tensor, table: Tensor) -> Tensor:
 
 def check_operands(x: Tensor, fanin: Tensor, table: Tensor) -> None:
     """Raise a ValueError that names what is wrong with the shapes and dtypes; values are not read."""
+    check_tensors(x=x, fanin=fanin, table=table)
     if any(t.layout != torch.strided for t in (x, fanin, table)):
         raise ValueError(f"x, fanin and table must be dense tensors, got {x.layout}, {fanin.layout}, {table.layout}")
     if x.ndim != 2:
@@ -93,6 +94,7 @@ def _lut_bwd_gpu(grad_out: Tensor, x: Tensor, fanin: Tensor, table: Tensor) -> t
 
 
 def _lut_fwd_cpu(x: Tensor, fanin: Tensor, table: Tensor) -> Tensor:
+    check_fanin(fanin, x.shape[0])
     if gpu_takes(x, table):
         return _lut_fwd_gpu(x, fanin, table)
     fwd = cpu.lut_fwd if native_takes(x, table) else reference.lut_fwd
@@ -100,6 +102,7 @@ def _lut_fwd_cpu(x: Tensor, fanin: Tensor, table: Tensor) -> Tensor:
 
 
 def _lut_bwd_cpu(grad_out: Tensor, x: Tensor, fanin: Tensor, table: Tensor) -> tuple[Tensor, Tensor]:
+    check_fanin(fanin, x.shape[0])
     if gpu_takes(x, table):
         return _lut_bwd_gpu(grad_out, x, fanin, table)
     if not native_takes(x, table):

@@ -11,6 +11,7 @@ from torch import Tensor
 from gatelight.names import check_name
 from gatelight.ops import cpu
 from gatelight.ops.backend import gpu_takes, native_takes
+from gatelight.ops.connections import check_tensors
 from gatelight.ops.derivatives import stack_gradients
 from gatelight.ops.transforms import is_differentiated_again, is_symbolic
 
@@ -46,6 +47,7 @@ def stack(
         Outputs of the last layer [batch, gates], a transposed view of [gates, batch].
     """
     check_name("memory mode", memory, MEMORY)
+    check_tensors(x=x, **{f"thetas[{i}]": theta for i, theta in enumerate(thetas)})
     if x.ndim != 2:
         raise ValueError(f"x must be [batch, features], got shape {tuple(x.shape)}")
     if gpu_takes(x, *thetas):
