@@ -108,7 +108,9 @@ def test_own_file(tmp_path: Path) -> None:
         (["train", "--size", "XXL"], "unknown size of the digits network 'XXL'"),
         (["train", "--estimator", "sni"], "did you mean 'sin'"),
         (["train", "--init", "residul"], "did you mean 'residual'"),
-        (["train", "--width", "101"], "10 classes do not divide the 101 gates"),
+        (["train", "--width", "107"], "10 classes do not divide the 107 gates"),
+        (["train", "--width", "107"], "the nearest width that works is 110"),
+        (["train", "--width", "3"], "the nearest width that works is 10"),
         (["train", "--lr", "0"], "lr must be a positive number"),
         (["train", "--steps", "x"], "invalid int value"),
         (["train", "--stepz", "3"], "unknown argument --stepz; did you mean --steps?"),
@@ -253,6 +255,9 @@ def test_eval_refuses_other_classes_and_other_inputs(tmp_path: Path, capsys: pyt
     assert main(["train", str(table(tmp_path / "own.csv")), *FAST, "--out", run]) == 0
     other = table(tmp_path / "other.csv", ("ant", "zebra"))
     assert main(["eval", run, "--dataset", str(other)]) == 2
+    assert "line 2, column 'class': unknown class 'ant'; known: no, yes" in capsys.readouterr().err
+    np.savez(tmp_path / "other.npz", x=np.eye(2), y=[0, 1], classes=["ant", "zebra"])
+    assert main(["eval", run, "--dataset", str(tmp_path / "other.npz")]) == 2
     assert "tells no, yes apart, but other has ant, zebra" in capsys.readouterr().err
     assert main(["eval", run, "--dataset", str(table(tmp_path / "soft.csv", scale=0.5))]) == 2
     assert "the network takes bits" in capsys.readouterr().err

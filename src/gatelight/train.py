@@ -29,7 +29,7 @@ from gatelight.data.augment import augment
 from gatelight.files import write_text
 from gatelight.metrics import Accuracy, evaluate
 from gatelight.nn import LogicNetwork
-from gatelight.run import RunFolder, build_model, model_from
+from gatelight.run import RunFolder, build_model, model_from, settle, task_of
 
 
 class Observer(Protocol):
@@ -105,9 +105,50 @@ def recipe_of(config: TrainConfig) -> Recipe:
     )
 
 
-def task_of(dataset: Dataset) -> models.Task:
-    """What a data set asks of a network."""
-    return models.Task(tuple(dataset.input_shape), dataset.num_classes, dataset.binary)
+def same_data(header: dict[str, Any], dataset: Dataset, path: Path) -> tuple[Dataset, models.Task]:
+    """The data, and what it asks of the network, with which a run goes on.
+
+    Args:
+        header: The header of the run's last checkpoint.
+        dataset: The data as it is now.
+        path: The checkpoint, for messages.
+
+    Raises:
+        ValueError: If the data has changed since the run began.
+    """
+    task = task_of(dataset)
+    before = header.get("task")
+    if "data" not in header:
+        if before == _as_json(dataclasses.replace(task, binary=False)):
+            # When images of bits were not read as such, their network got a thermometer: the same bits.
+            task = dataclasses.replace(task, binary=False)
+        dataset = _with_old_names(dataset, header.get("classes"))
+    for what, old, new in (
+        ("inputs and classes", before, _as_json(task)),
+        ("class names", header.get("classes"), list(dataset.classes)),
+    ):
+        if old != new:
+            raise ValueError(f"{path}: {dataset.name} has changed, its {what} were {old} and are {new}")
+    if header.get("data", dataset.fingerprint) != dataset.fingerprint:
+        raise ValueError(
+            f"{path}: {dataset.name} has changed since the run began, its training inputs, labels or names are not "
+            f"the same; a run goes on with its own data alone"
+        )
+    return dataset, task
+
+
+def _as_json(task: models.Task) -> dict[str, Any]:
+    return dataclasses.asdict(task) | {"shape": list(task.shape)}
+
+
+def _with_old_names(dataset: Dataset, classes: Any) -> Dataset:
+    """The data with classes called 0.0 and 1.0, as an old run has them, where they are called 0 and 1 now."""
+    try:
+        renamed = dataset.with_classes(tuple(classes))
+    except (ValueError, TypeError):
+        return dataset
+    same = len(renamed.classes) == len(dataset.classes) and np.array_equal(renamed.train.y, dataset.train.y)
+    return renamed if same else dataset
 
 
 class Trainer:
@@ -119,6 +160,10 @@ class Trainer:
         folder: Where it is written.
         device: Where it is computed.
         observer: Is told how it goes.
+
+    Attributes:
+        config: The run with every value settled that the data set and size decide.
+        notes: What its user should know, in lines of text.
     """
 
     def __init__(
@@ -131,12 +176,14 @@ class Trainer:
         observer: Observer | None = None,
     ) -> None:
         self.recipe = recipe_of(config)
-        self.config = dataclasses.replace(config, **dataclasses.asdict(self.recipe))
+        self._given = dataclasses.replace(config, **dataclasses.asdict(self.recipe))
+        self.notes: list[str] = list(dataset.notes)
         self.folder = RunFolder(folder)
         self.device = torch.device(device)
         self.observer = observer if distributed.rank() == 0 else None
         self.dataset = dataset
         self.task = task_of(dataset)
+        self.config = settle(self._given, self.task)
         if self.recipe.augment != "none" and len(self.task.shape) != 3:
             raise ValueError(f"augment is for images, but {dataset.name} has inputs of shape {self.task.shape}")
         if self.recipe.batch < distributed.world_size():
@@ -176,7 +223,12 @@ class Trainer:
         path = self.folder.file("last.safetensors")
         if path.exists():
             saved = checkpoint.load(path)
-            self._check_same_data(saved.header, path)
+            self.dataset, task = same_data(saved.header, self.dataset, path)
+            if task != self.task:
+                self.task, self.config = task, settle(self._given, task)
+            if "data" not in saved.header:
+                what = f"whether {self.dataset.name} has changed since the run began"
+                self.notes.append(f"{what} could not be checked: {path} is from an older gatelight")
             self.model = model_from(saved, path).to(self.device)
             self._make_optimizer()
             self._restore_optimizer(saved, path)
@@ -185,16 +237,6 @@ class Trainer:
         if distributed.rank() == 0:
             self.folder.prolong(self.config)
             self.folder.trim_metrics(self.step)
-
-    def _check_same_data(self, header: dict[str, Any], path: Path) -> None:
-        """Refuse to go on with other data than the run began with."""
-        task = dataclasses.asdict(self.task) | {"shape": list(self.task.shape)}
-        for what, before, now in (
-            ("inputs and classes", header.get("task"), task),
-            ("class names", header.get("classes"), list(self.dataset.classes)),
-        ):
-            if before != now:
-                raise ValueError(f"{path}: {self.dataset.name} has changed, its {what} were {before} and are {now}")
 
     def run(self, stop: Callable[[], bool] = lambda: False) -> bool:
         """Train to the end or until ``stop()`` says so; either way the last step is saved. True at the end."""
@@ -254,6 +296,8 @@ class Trainer:
             generator = torch.Generator().manual_seed(_mix(self.config.seed, step, 1))
             crop, flip = "crop" in self.recipe.augment, "flip" in self.recipe.augment
             x = augment(x, generator, crop=crop, flip=flip, scale=(self.recipe.augment_scale, 1.0))
+            if self.task.binary:
+                x = x.round()  # a resampled image of bits is one of bits
         mine = distributed.share(len(picked))
         return self.model.encode(x[mine].to(self.device)), y[mine].to(self.device)
 
@@ -329,7 +373,8 @@ class Trainer:
             "seconds": round(self.seconds, 3),
         }
         self.loss_sum, self.loss_steps = 0.0, 0
-        if accuracy.discrete > self.best:
+        # Of equal evaluations the later one: its weights have learned for longer.
+        if accuracy.discrete >= self.best:
             self.best = accuracy.discrete
             if distributed.rank() == 0:
                 checkpoint.save(self.folder.file("best.safetensors"), self._weights(), self._header())
@@ -361,6 +406,9 @@ class Trainer:
             "config": dataclasses.asdict(self.config),
             "task": dataclasses.asdict(self.task),
             "classes": list(self.dataset.classes),
+            "feature_names": list(self.dataset.feature_names),
+            "encoding": None if self.dataset.encoding is None else self.dataset.encoding.to_dict(),
+            "data": self.dataset.fingerprint,
         }
 
     def _save(self) -> None:
