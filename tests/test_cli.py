@@ -9,7 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gatelight.cli import main
+from gatelight.cli import main, make_parser
+from gatelight.commands.train import _configuration
+from gatelight.config import TrainConfig
 
 FAST = ["--width", "100", "--layers", "2", "--steps", "20", "--eval-every", "10", "--quiet"]
 
@@ -320,3 +322,29 @@ def test_a_missing_package_is_one_line(monkeypatch: pytest.MonkeyPatch, capsys: 
     monkeypatch.setitem(sys.modules, "sklearn.datasets", None)
     assert main(["train", *FAST]) == 2
     assert "pip install gatelight[train]" in capsys.readouterr().err
+
+
+def test_a_flag_that_changes_the_network_takes_its_own_sizes(trained: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def configured(*flags: str) -> tuple[TrainConfig, list[str]]:
+        return _configuration(make_parser().parse_args(["train", "--config", str(trained / "config.json"), *flags]))
+
+    config, notes = configured("--seed", "4", "--size", "S")
+    assert (config.width, config.layers, config.thresholds, config.seed) == (100, 2, 7, 4)
+    assert not notes
+    for flags, changed in ((["mnist"], "dataset"), (["--model", "cdlgn"], "model"), (["--size", "M"], "size")):
+        config, notes = configured(*flags, "--temperature", "3")
+        assert (config.width, config.layers, config.thresholds, config.temperature) == (None, None, None, 3.0)
+        assert notes == [
+            f"layers, width, thresholds: not those of {trained / 'config.json'}, as {changed} is another here"
+        ]
+
+
+def test_resume_takes_options_that_the_run_has(
+    trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(trained, run)
+    same = ["--thresholds", "7", "--temperature", "10", "--layers", "2", "--width", "100", "--batch", "100"]
+    assert main(["train", "--resume", "--out", str(run), "--quiet", *same]) == 0
+    assert main(["train", "--resume", "--out", str(run), "--quiet", "--thresholds", "3"]) == 2
+    assert "--resume: the run has thresholds 7, not 3" in capsys.readouterr().err

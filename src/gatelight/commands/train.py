@@ -177,7 +177,8 @@ def _configuration(args: argparse.Namespace) -> tuple[TrainConfig, list[str]]:
         stale = [name for name in _OF_THE_SIZE if name not in given and getattr(base, name) is not None]
         if changed and stale:
             base = from_dict({**dataclasses.asdict(base), **dict.fromkeys(stale)})
-            notes.append(f"{', '.join(stale)}: not those of {args.config}, as {' and '.join(changed)} are others here")
+            other = "is another" if len(changed) == 1 else "are others"
+            notes.append(f"{', '.join(stale)}: not those of {args.config}, as {' and '.join(changed)} {other} here")
     return from_dict(dataclasses.asdict(base) | given, "the options"), notes
 
 
