@@ -118,11 +118,10 @@ def same_data(header: dict[str, Any], dataset: Dataset, path: Path) -> tuple[Dat
     """
     task = task_of(dataset)
     before = header.get("task")
-    if "data" not in header:
-        if before == _as_json(dataclasses.replace(task, binary=False)):
-            # When images of bits were not read as such, their network got a thermometer: the same bits.
-            task = dataclasses.replace(task, binary=False)
-        dataset = _with_old_names(dataset, header.get("classes"))
+    if before == _as_json(dataclasses.replace(task, binary=False)):
+        # In runs of older versions images of bits go through a thermometer, which leaves them as they are.
+        task = dataclasses.replace(task, binary=False)
+    dataset = _with_old_names(dataset, header.get("classes"))
     for what, old, new in (
         ("inputs and classes", before, _as_json(task)),
         ("class names", header.get("classes"), list(dataset.classes)),

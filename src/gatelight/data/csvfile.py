@@ -15,7 +15,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
 
@@ -43,12 +43,19 @@ class _Table:
     names: tuple[str, ...]
     columns: tuple[tuple[str, ...], ...]
     lines: tuple[int, ...]
+    parsed: dict[int, NDArray[np.float64] | None] = field(default_factory=dict)
 
     def column(self, index: int) -> str:
         return f"{self.path}, column {self.names[index]!r:.60}"
 
     def cell(self, row: int, index: int) -> str:
         return f"{self.path}, line {self.lines[row]}, column {self.names[index]!r:.60}"
+
+    def numbers(self, index: int) -> NDArray[np.float64] | None:
+        """The numbers of a column, or None if it holds words; parsed once."""
+        if index not in self.parsed:
+            self.parsed[index] = _numbers(self, index) if _is_numeric(self, index) else None
+        return self.parsed[index]
 
 
 def load_csv(path: Path, encoding: Encoding | None = None) -> Dataset:
@@ -89,10 +96,10 @@ def _find_encoding(table: _Table, train: NDArray[np.int64]) -> Encoding:
     for index, name in enumerate(table.names):
         if index == label:
             continue
-        if not _is_numeric(table, index):
+        values = table.numbers(index)
+        if values is None:
             columns.append(Column(name, words=_words(table, index)))
             continue
-        values = _numbers(table, index)
         inside = values.min() >= 0 and values.max() <= 1
         seen = values[train]
         columns.append(Column(name) if inside else Column(name, float(seen.min()), float(seen.max())))
@@ -102,7 +109,7 @@ def _find_encoding(table: _Table, train: NDArray[np.int64]) -> Encoding:
 def _match_columns(table: _Table, encoding: Encoding) -> tuple[int, list[int]]:
     """Where the label and each column of the encoding are in the table."""
     place = {name: index for index, name in enumerate(table.names)}
-    wanted = [encoding.label, *(column.name for column in encoding.columns)]
+    wanted = dict.fromkeys([encoding.label, *(column.name for column in encoding.columns)])
     for name in wanted:
         if name not in place:
             raise ValueError(f"{table.path}: has no column {name!r:.60}, only {some_of(table.names)}")
@@ -125,9 +132,10 @@ def _features(table: _Table, index: int, column: Column) -> NDArray[np.float32]:
         number = np.array([place[cell] for cell in cells])
         bits: NDArray[np.float32] = np.eye(len(place), dtype=np.float32)[number]
         return bits
-    if not _is_numeric(table, index):
+    values = table.numbers(index)
+    if values is None:
         raise ValueError(f"{table.cell(0, index)}: must be a number, got {cells[0][:40]!r}")
-    return column.numbers(_numbers(table, index))[:, None]
+    return column.numbers(values)[:, None]
 
 
 def _read_table(path: Path) -> _Table:
@@ -180,7 +188,7 @@ def _check_separator(where: str, cells: list[str]) -> None:
 def _check_names(where: str, names: tuple[str, ...], columns: tuple[tuple[str, ...], ...]) -> None:
     why = _data_in(names, columns)
     if why:
-        raise ValueError(f"{where}: must name the columns, but {why}; add a line of names above it")
+        raise ValueError(f"{where}: must name the columns, but {why}; add a line of names (not numbers) above it")
     seen = set()
     for number, name in enumerate(names, 1):
         if not name:
@@ -245,7 +253,7 @@ def _check_cells(table: _Table, index: int) -> None:
     cells = table.columns[index]
     if "" in cells:
         raise ValueError(f"{table.cell(cells.index(''), index)}: empty")
-    commas = [cell for cell in cells if _DECIMAL_COMMA.fullmatch(cell)]
+    commas = [cell for cell in cells if "," in cell and _DECIMAL_COMMA.fullmatch(cell)]
     if commas and all(_NUMBER.fullmatch(cell) or _DECIMAL_COMMA.fullmatch(cell) for cell in cells):
         row = cells.index(commas[0])
         dotted = commas[0].replace(",", ".")
