@@ -245,8 +245,8 @@ def _check_samples(x: NDArray[Any], circuit: Circuit, name: str) -> None:
     """Say what is wrong with samples, or odd, where the circuit cannot know."""
     if math.prod(x.shape[1:]) != circuit.features and x.size == circuit.features:
         raise ValueError(f"{name}: holds a single sample; a batch of one has another axis in front, as x[None] gives")
-    whole = x.dtype.kind in "iu" and x.size > 0
-    if whole and getattr(circuit, "feature_kind", "bytes") == "bytes" and x.max() <= 1:
+    as_bytes = x.dtype == np.uint8 and getattr(circuit, "feature_kind", "bytes") == "bytes"
+    if as_bytes and x.size and x.max() <= 1:
         say("x holds no value above 1 and is read as bytes, nearly black; bool or float would mean bits")
 
 

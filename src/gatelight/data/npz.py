@@ -120,7 +120,7 @@ class Samples(NamedTuple):
 def load_samples(path: Path, rows: str | None = None) -> Samples:
     """Read inputs, and the labels beside them, from an ``.npz`` file; of an ``.npy`` file its array.
 
-    Numbers stay as they are in the file: whoever takes them says what they mean.
+    Numbers stay as they are in the file, whatever their range: whoever takes them says what they mean.
 
     Args:
         path: The file.
@@ -141,7 +141,7 @@ def load_samples(path: Path, rows: str | None = None) -> Samples:
         if given is not None:
             _check_labels(parts[key], given, f"{path}, {key}")
             labels[key] = class_labels(given, f"{path}, {key.replace('x', 'y', 1)}")
-    _check_numbers({f"{path}, {key}": x for key, x in parts.items()})
+    _check_dtypes({f"{path}, {key}": x for key, x in parts.items()})
     total = sum(len(x) for x in parts.values())
     x, y, chosen = _choose(path, parts, labels, rows)
     x, note = _channels_first(x, _layout(arrays, path), str(path))
@@ -221,13 +221,18 @@ def _check_labels(x: NDArray[Any], y: NDArray[Any], where: str) -> None:
 
 def _check_numbers(parts: dict[str, NDArray[Any]]) -> None:
     """Refuse inputs, given by where they are from, that are not numbers in range or mix floats with whole numbers."""
+    _check_dtypes(parts)
     for where, x in parts.items():
-        if x.dtype.kind not in "fiub":
-            raise ValueError(f"{where}: inputs must be numbers, got dtype {x.dtype}")
         if x.size and x.dtype.kind == "f":
             check_unit_range(x, where)
         elif x.size and (x.min() < 0 or x.max() > 255):
             raise ValueError(f"{where}: whole-number inputs must lie in 0..255, got {x.min()}..{x.max()}")
+
+
+def _check_dtypes(parts: dict[str, NDArray[Any]]) -> None:
+    for where, x in parts.items():
+        if x.dtype.kind not in "fiub":
+            raise ValueError(f"{where}: inputs must be numbers, got dtype {x.dtype}")
     if len({x.dtype.kind == "f" for x in parts.values()}) > 1:
         dtypes = " and ".join(str(x.dtype) for x in parts.values())
         raise ValueError(f"{' and '.join(parts)}: inputs have dtypes {dtypes}")
