@@ -324,19 +324,27 @@ def test_a_missing_package_is_one_line(monkeypatch: pytest.MonkeyPatch, capsys: 
     assert "pip install gatelight[train]" in capsys.readouterr().err
 
 
-def test_a_flag_that_changes_the_network_takes_its_own_sizes(trained: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    def configured(*flags: str) -> tuple[TrainConfig, list[str]]:
-        return _configuration(make_parser().parse_args(["train", "--config", str(trained / "config.json"), *flags]))
+def test_a_flag_that_changes_the_network_takes_its_own_sizes(tmp_path: Path) -> None:
+    path = tmp_path / "config.json"
 
-    config, notes = configured("--seed", "4", "--size", "S")
-    assert (config.width, config.layers, config.thresholds, config.seed) == (100, 2, 7, 4)
+    def configured(base: TrainConfig, *flags: str) -> tuple[TrainConfig, list[str]]:
+        path.write_text(base.to_json())
+        return _configuration(make_parser().parse_args(["train", "--config", str(path), *flags]))
+
+    digits = TrainConfig(layers=4, width=100, temperature=10.0, thresholds=7)
+    config, notes = configured(digits, "--seed", "4", "--size", "S")
+    assert (config.width, config.layers, config.thresholds, config.seed) == (100, 4, 7, 4)
     assert not notes
     for flags, changed in ((["mnist"], "dataset"), (["--model", "cdlgn"], "model"), (["--size", "M"], "size")):
-        config, notes = configured(*flags, "--temperature", "3")
-        assert (config.width, config.layers, config.thresholds, config.temperature) == (None, None, None, 3.0)
-        assert notes == [
-            f"layers, width, thresholds: not those of {trained / 'config.json'}, as {changed} is another here"
-        ]
+        config, notes = configured(digits, *flags, "--temperature", "3")
+        # The width was not the size's, so it was asked for and stays.
+        assert (config.width, config.layers, config.thresholds, config.temperature) == (100, None, None, 3.0)
+        assert notes == [f"layers, thresholds: not those of {path}, as {changed} is another here"]
+    own = TrainConfig(dataset="mine.csv", layers=4, width=2002, temperature=10.0, thresholds=3)
+    config, _ = configured(own, "--size", "M")
+    assert (config.width, config.layers, config.thresholds, config.temperature) == (None, None, None, None)
+    wide = TrainConfig(dataset="cifar100", layers=4, width=12_000, temperature=1 / 0.03, thresholds=3, wide_head=True)
+    assert configured(wide, "--no-wide-head")[0].width is None
 
 
 def test_resume_takes_options_that_the_run_has(

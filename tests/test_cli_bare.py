@@ -78,6 +78,7 @@ def test_training_and_eval_need_no_rich_and_no_pictures(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "test accuracy on own\nweights  step" in done.stdout
     assert "(metrics.jsonl, config.json, best.safetensors)" in done.stdout
+    assert "no curves.png: pip install 'gatelight[train]' for matplotlib" in done.stdout
     result = json.loads((tmp_path / "run/result.json").read_text())
     measured = done.stdout.split("on the test split of own\n")[1]
     assert f"{100 * result['best']['discrete_accuracy']:.2f} %" in measured

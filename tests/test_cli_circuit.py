@@ -251,6 +251,7 @@ def test_inspect(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str
         (["run", "NET", "words.npz"], "labels must be whole numbers"),
         (["run", "NET", "many.npz", "--rows", "all"], "labels up to 10, but the circuit only 10 classes"),
         (["run", "NET", "named.npz"], "has the classes"),
+        (["run", "NET", "few.npz"], "has labels up to 8, but names only 2 classes"),
         (["run", "NET", "column.npz", "-o", "column.npz", "--overwrite"], "column.npz is what is read"),
         (["run", "NET", "digits", "-o", "column.npz"], "exists already; use --overwrite"),
         (["compile", "RUN", "-o", "."], "is a folder, not a file"),
@@ -297,6 +298,7 @@ def test_bad_input_is_one_line_and_exit_code_2(
     for name, labels in odd.items():
         np.savez(tmp_path / f"{name}.npz", x=x, y=labels)
     np.savez(tmp_path / "named.npz", x=x, y=y, classes=np.array(list("987654321x")))
+    np.savez(tmp_path / "few.npz", x_test=x, y_test=y, classes=np.array(["0", "1"]))
     np.savez(tmp_path / "empty.npz", z=np.zeros(3))
     np.save(tmp_path / "one.npy", np.zeros((8, 8), np.float32))
     np.save(tmp_path / "flat.npy", np.zeros(64, np.float32))

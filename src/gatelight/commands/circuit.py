@@ -216,8 +216,7 @@ def _samples(
     if path.suffix.lower() in (".npz", ".npy"):
         from gatelight.data.npz import load_samples
 
-        found = load_samples(path, rows)
-        x, y, classes, rows, total, notes = found
+        x, y, classes, rows, total, notes = load_samples(path, rows)
         _check_samples(x, circuit, name)
     else:
         from gatelight import data
@@ -254,11 +253,13 @@ def _matched(y: NDArray[np.int64], classes: tuple[str, ...], circuit: Circuit, n
     """Labels that count as the circuit's classes do, matched by name where both have names."""
     from gatelight.data.dataset import class_order
 
-    known = len(classes) if classes else circuit.classes
-    if len(y) and y.max() >= known:
-        whose = "it names only" if classes else "the circuit only"
-        raise ValueError(f"{name} has labels up to {y.max()}, but {whose} {known} classes")
-    if not classes or not circuit.class_names or classes == circuit.class_names:
+    named = bool(classes and circuit.class_names)
+    highest = int(y.max()) if len(y) else -1
+    if classes and highest >= len(classes):
+        raise ValueError(f"{name} has labels up to {highest}, but names only {len(classes)} classes")
+    if not named and highest >= circuit.classes:
+        raise ValueError(f"{name} has labels up to {highest}, but the circuit only {circuit.classes} classes")
+    if not named:
         return y
     try:
         order = class_order(classes, circuit.class_names, name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import importlib.util
+import math
 import os
 import shlex
 import signal
@@ -174,17 +175,35 @@ def _configuration(args: argparse.Namespace) -> tuple[TrainConfig, list[str]]:
     if args.config:
         base = read_config(args.config)
         changed = [name for name in _NETWORK if name in given and given[name] != getattr(base, name)]
-        stale = [name for name in _OF_THE_SIZE if name not in given and getattr(base, name) is not None]
-        if changed and stale:
+        stale = [name for name in _of_the_size(base) if name not in given] if changed else []
+        if stale:
             base = from_dict({**dataclasses.asdict(base), **dict.fromkeys(stale)})
             other = "is another" if len(changed) == 1 else "are others"
             notes.append(f"{', '.join(stale)}: not those of {args.config}, as {' and '.join(changed)} {other} here")
     return from_dict(dataclasses.asdict(base) | given, "the options"), notes
 
 
-#: What decides the values of a network's size, and these values.
+#: What decides the values of a network's size.
 _NETWORK = ("dataset", "model", "size", "wide_head")
-_OF_THE_SIZE = ("layers", "width", "temperature", "thresholds")
+#: Classes up to which a width of one's own data is taken for the size's, which is rounded up to a multiple of them.
+_ROUNDED = 1_000
+
+
+def _of_the_size(config: TrainConfig) -> list[str]:
+    """The values of a configuration that are those of its size: they do not hold for another one."""
+    from gatelight.sizes import TASKS, ConvSize, size_of
+
+    size = size_of(config.dataset, config.size, config.model)
+    width = size.k if isinstance(size, ConvSize) else getattr(size, "width", 0)
+    room = 1 if config.dataset in TASKS or isinstance(size, ConvSize) else _ROUNDED
+    temperature = size.temperature * (math.sqrt(10) if config.wide_head else 1.0)
+    same = {
+        "layers": config.layers == getattr(size, "layers", None),
+        "width": config.width is not None and 0 <= config.width - width < room,
+        "temperature": config.temperature == temperature,
+        "thresholds": config.thresholds in (0, size.thresholds or 3),
+    }
+    return [name for name, is_same in same.items() if is_same and getattr(config, name) is not None]
 
 
 def _what_was_read(trainer: Trainer) -> Iterator[str]:
@@ -267,7 +286,9 @@ def _report(trainer: Trainer, done: bool) -> None:
     if distributed.rank() != 0:
         return
     rows = folder.metrics()
-    if rows and importlib.util.find_spec("matplotlib") is not None:
+    if importlib.util.find_spec("matplotlib") is None:
+        say("no curves.png: pip install 'gatelight[train]' for matplotlib")
+    elif rows:
         from gatelight import plots
 
         plots.save(plots.curves(rows, folder.path.name), folder.file("curves.png"))
