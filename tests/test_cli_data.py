@@ -154,16 +154,29 @@ def test_eval_compares_the_names_of_features(tmp_path: Path, capsys: pytest.Capt
     assert "feature 1 was 'b' in the data that was trained on and is 'c'" in capsys.readouterr().err
 
 
-def test_labels_called_otherwise_in_an_old_run_are_the_same_classes(tmp_path: Path) -> None:
+def test_labels_called_otherwise_in_an_old_run_are_the_same_classes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     own = tmp_path / "own.csv"
-    own.write_text("a,label\n" + "".join(f"{i % 2 + i / 100},{i % 2}.0\n" for i in range(50)))
+    # Words, which a run of an older version tells apart in the order of words.
+    own.write_text("a,label\n" + "".join(f"{i},word{i % 12}\n" for i in range(150)))
     run = trained(own, tmp_path / "run")
+    capsys.readouterr()
+    assert main(["eval", run]) == 0
+    before = capsys.readouterr().out
+    words = checkpoint.read_header(tmp_path / "run/last.safetensors")["classes"]
+    assert words[2] == "word10"
+    numbers = [f"{word.removeprefix('word')}.0" for word in words]
     for name in ("best", "last"):
         edit_header(tmp_path / f"run/{name}.safetensors", forget_the_data)
-        edit_header(tmp_path / f"run/{name}.safetensors", lambda header: header.update(classes=["0.0", "1.0"]))
+        edit_header(tmp_path / f"run/{name}.safetensors", lambda header: header.update(classes=numbers))
+        edit_header(tmp_path / f"run/{name}.safetensors", lambda header: header["config"].update(temperature=4.0))
+    own.write_text(own.read_text().replace("word", ""))
     assert main(["eval", run]) == 0
+    assert capsys.readouterr().out == before
     for steps in ("50", "60"):
         assert main(["train", "--resume", "--out", run, "--steps", steps, "--quiet"]) == 0
+    assert checkpoint.read_header(tmp_path / "run/last.safetensors")["classes"] == numbers
 
 
 def compiled(run: str, net: Path) -> str:

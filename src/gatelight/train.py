@@ -141,13 +141,12 @@ def _as_json(task: models.Task) -> dict[str, Any]:
 
 
 def _with_old_names(dataset: Dataset, classes: Any) -> Dataset:
-    """The data with classes called 0.0 and 1.0, as an old run has them, where they are called 0 and 1 now."""
+    """The data with the classes 2.0 and 10.0, in an old run's order of words, where they are 2 and 10 now."""
     try:
         renamed = dataset.with_classes(tuple(classes))
     except (ValueError, TypeError):
         return dataset
-    same = len(renamed.classes) == len(dataset.classes) and np.array_equal(renamed.train.y, dataset.train.y)
-    return renamed if same else dataset
+    return renamed if len(renamed.classes) == len(dataset.classes) else dataset
 
 
 class Trainer:
@@ -187,11 +186,8 @@ class Trainer:
             raise ValueError(f"augment is for images, but {dataset.name} has inputs of shape {self.task.shape}")
         if self.recipe.batch < distributed.world_size():
             raise ValueError(f"a batch of {self.recipe.batch} is too small for {distributed.world_size()} processes")
-        self.fit = self.holdout = dataset.train
-        if self.recipe.validation:
-            self.fit, self.holdout = validation_split(dataset.train, self.recipe.validation, self.config.seed)
+        self._use(dataset)
         self.order = Batches(len(self.fit), self.recipe.batch, self.config.seed)
-        self.inputs, self.labels = torch.from_numpy(self.fit.x), torch.from_numpy(self.fit.y)
         samples = self.inputs if self.config.encoding == "quantile" else None
         self.model = build_model(self.config, self.task, samples=samples).to(self.device)
         self.step = 0
@@ -199,6 +195,14 @@ class Trainer:
         self.seconds = 0.0
         self.loss_sum, self.loss_steps = 0.0, 0
         self._graph: gpu.GraphedStep | None = None
+
+    def _use(self, dataset: Dataset) -> None:
+        """Divide the training data into what is learned from and what is held out."""
+        self.dataset = dataset
+        self.fit = self.holdout = dataset.train
+        if self.recipe.validation:
+            self.fit, self.holdout = validation_split(dataset.train, self.recipe.validation, self.config.seed)
+        self.inputs, self.labels = torch.from_numpy(self.fit.x), torch.from_numpy(self.fit.y)
 
     def start(self, *, overwrite: bool = False) -> None:
         """Make the run's folder."""
@@ -222,7 +226,9 @@ class Trainer:
         path = self.folder.file("last.safetensors")
         if path.exists():
             saved = checkpoint.load(path)
-            self.dataset, task = same_data(saved.header, self.dataset, path)
+            dataset, task = same_data(saved.header, self.dataset, path)
+            if dataset is not self.dataset:
+                self._use(dataset)
             if task != self.task:
                 self.task, self.config = task, settle(self._given, task)
             if "data" not in saved.header:
