@@ -9,7 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gatelight.cli import main
+from gatelight.cli import main, make_parser
+from gatelight.commands.train import _configuration
+from gatelight.config import TrainConfig
 
 FAST = ["--width", "100", "--layers", "2", "--steps", "20", "--eval-every", "10", "--quiet"]
 
@@ -108,7 +110,9 @@ def test_own_file(tmp_path: Path) -> None:
         (["train", "--size", "XXL"], "unknown size of the digits network 'XXL'"),
         (["train", "--estimator", "sni"], "did you mean 'sin'"),
         (["train", "--init", "residul"], "did you mean 'residual'"),
-        (["train", "--width", "101"], "10 classes do not divide the 101 gates"),
+        (["train", "--width", "107"], "10 classes do not divide the 107 gates"),
+        (["train", "--width", "107"], "the nearest width that works is 110"),
+        (["train", "--width", "3"], "the nearest width that works is 10"),
         (["train", "--lr", "0"], "lr must be a positive number"),
         (["train", "--steps", "x"], "invalid int value"),
         (["train", "--stepz", "3"], "unknown argument --stepz; did you mean --steps?"),
@@ -253,6 +257,9 @@ def test_eval_refuses_other_classes_and_other_inputs(tmp_path: Path, capsys: pyt
     assert main(["train", str(table(tmp_path / "own.csv")), *FAST, "--out", run]) == 0
     other = table(tmp_path / "other.csv", ("ant", "zebra"))
     assert main(["eval", run, "--dataset", str(other)]) == 2
+    assert "line 2, column 'class': unknown class 'ant'; known: no, yes" in capsys.readouterr().err
+    np.savez(tmp_path / "other.npz", x=np.eye(2), y=[0, 1], classes=["ant", "zebra"])
+    assert main(["eval", run, "--dataset", str(tmp_path / "other.npz")]) == 2
     assert "tells no, yes apart, but other has ant, zebra" in capsys.readouterr().err
     assert main(["eval", run, "--dataset", str(table(tmp_path / "soft.csv", scale=0.5))]) == 2
     assert "the network takes bits" in capsys.readouterr().err
@@ -315,3 +322,37 @@ def test_a_missing_package_is_one_line(monkeypatch: pytest.MonkeyPatch, capsys: 
     monkeypatch.setitem(sys.modules, "sklearn.datasets", None)
     assert main(["train", *FAST]) == 2
     assert "pip install gatelight[train]" in capsys.readouterr().err
+
+
+def test_a_flag_that_changes_the_network_takes_its_own_sizes(tmp_path: Path) -> None:
+    path = tmp_path / "config.json"
+
+    def configured(base: TrainConfig, *flags: str) -> tuple[TrainConfig, list[str]]:
+        path.write_text(base.to_json())
+        return _configuration(make_parser().parse_args(["train", "--config", str(path), *flags]))
+
+    digits = TrainConfig(layers=4, width=100, temperature=10.0, thresholds=7)
+    config, notes = configured(digits, "--seed", "4", "--size", "S")
+    assert (config.width, config.layers, config.thresholds, config.seed) == (100, 4, 7, 4)
+    assert not notes
+    for flags, changed in ((["mnist"], "dataset"), (["--model", "cdlgn"], "model"), (["--size", "M"], "size")):
+        config, notes = configured(digits, *flags, "--temperature", "3")
+        # The width was not the size's, so it was asked for and stays.
+        assert (config.width, config.layers, config.thresholds, config.temperature) == (100, None, None, 3.0)
+        assert notes == [f"layers, thresholds: not those of {path}, as {changed} is another here"]
+    own = TrainConfig(dataset="mine.csv", layers=4, width=2002, temperature=10.0, thresholds=3)
+    config, _ = configured(own, "--size", "M")
+    assert (config.width, config.layers, config.thresholds, config.temperature) == (None, None, None, None)
+    wide = TrainConfig(dataset="cifar100", layers=4, width=12_000, temperature=1 / 0.03, thresholds=3, wide_head=True)
+    assert configured(wide, "--no-wide-head")[0].width is None
+
+
+def test_resume_takes_options_that_the_run_has(
+    trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(trained, run)
+    same = ["--thresholds", "7", "--temperature", "10", "--layers", "2", "--width", "100", "--batch", "100"]
+    assert main(["train", "--resume", "--out", str(run), "--quiet", *same]) == 0
+    assert main(["train", "--resume", "--out", str(run), "--quiet", "--thresholds", "3"]) == 2
+    assert "--resume: the run has thresholds 7, not 3" in capsys.readouterr().err

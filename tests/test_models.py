@@ -1,3 +1,4 @@
+import dataclasses
 import math
 from typing import Any
 
@@ -116,6 +117,31 @@ def test_own_data() -> None:
     one_step(net, task)
 
 
+def test_settled_values_build_the_same_network() -> None:
+    for dataset, task in (("mine", models.Task((2, 8, 8), 7)), ("mnist", models.TASKS["mnist"])):
+        for model in models.MODELS:
+            width = 3 if model == "cdlgn" else 210 if dataset == "mnist" else None
+            settled = models.settle(dataset, model, task=task, width=width)
+            values = {f.name: getattr(settled, f.name) for f in dataclasses.fields(settled)}
+            one = models.build(dataset, model, task=task, width=width, seed=0)
+            two = models.build(dataset, model, task=task, seed=0, **values)
+            assert one.head.temperature == two.head.temperature
+            for name, tensor in one.state_dict().items():
+                assert torch.equal(tensor, two.state_dict()[name])
+    settled = models.settle("cifar100", task=models.TASKS["cifar100"], wide_head=True)
+    assert settled.temperature == pytest.approx(1 / 0.03)
+
+
+@pytest.mark.parametrize("model", models.MODELS)
+def test_images_of_bits_need_no_encoder(model: str) -> None:
+    task = models.Task((1, 8, 8), 2, binary=True)
+    net = models.build("mine", model, task=task, width=4, seed=0)
+    assert net.encoder is None
+    x = torch.rand(5, 1, 8, 8).round()
+    assert torch.equal(net.encode(x), x.flatten(1))
+    one_step(net, task)
+
+
 def test_quantile_encoding() -> None:
     samples = torch.rand(100, 1, 8, 8) ** 3
     net = models.build("digits", encoding="quantile", samples=samples, thresholds=2, seed=0)
@@ -130,7 +156,12 @@ def test_quantile_encoding() -> None:
         ({"dataset": "mnits"}, "did you mean 'mnist'"),
         ({"dataset": "mnist", "size": "XL"}, r"unknown size of the mnist network 'XL'.*known: S, M"),
         ({"dataset": "mnist", "model": "cnn"}, "unknown model"),
-        ({"dataset": "mnist", "width": 8001}, "10 classes do not divide the 8001 gates"),
+        (
+            {"dataset": "mnist", "width": 8001},
+            "10 classes do not divide the 8001 gates.*nearest width that works is 8000",
+        ),
+        ({"dataset": "mnist", "width": 4}, "nearest width that works is 10$"),
+        ({"dataset": "cifar100", "width": 57, "wide_head": True}, "do not divide the 570 gates.*works is 60"),
         ({"dataset": "mnist", "depth_scale": 0}, "depth scale must be at least 1"),
         ({"dataset": "mnist", "arity": 4, "parametrization": "op"}, "at most 3"),
         ({"dataset": "digits", "encoding": "evne"}, "did you mean 'even'"),

@@ -45,29 +45,63 @@ def save(path: Path, tensors: dict[str, Tensor], header: dict[str, Any]) -> None
 
 def load(path: Path) -> Checkpoint:
     """Read a checkpoint, refusing anything that is not one, newer, truncated or altered."""
+    raw = _read(path)
     try:
-        raw = path.read_bytes()
+        tensors = load_tensors(raw)
+    except (SafetensorError, KeyError) as error:
+        raise ValueError(f"{path} is not a checkpoint or is truncated: {error}") from None
+    metadata = _metadata(raw, path)
+    text = metadata.get("header", "")
+    if metadata.get("sha256") != _digest(tensors, text):
+        raise ValueError(f"{path} was altered: its checksum does not match")
+    return Checkpoint(tensors, _header(text, path))
+
+
+def read_header(path: Path) -> dict[str, Any]:
+    """The header of a checkpoint alone; what comes behind it is not looked at."""
+    size = int.from_bytes(_read(path, 8), "little")
+    metadata = _metadata(_read(path, 8 + min(size, _MOST_HEADER)), path)
+    return _header(metadata.get("header", ""), path)
+
+
+#: What safetensors allows.
+_MOST_HEADER = 100_000_000
+
+
+def _read(path: Path, size: int = -1) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return file.read(size)
     except FileNotFoundError:
         raise ValueError(f"no checkpoint at {path}") from None
     except OSError as error:
         raise ValueError(f"cannot read {path}: {error.strerror}") from None
+
+
+def _metadata(raw: bytes, path: Path) -> dict[str, str]:
+    """What a checkpoint says of itself, checked for format and version."""
     try:
-        tensors = load_tensors(raw)
         size = int.from_bytes(raw[:8], "little")
+        if len(raw) < 8 + size:
+            raise ValueError(f"{len(raw)} bytes where its header alone takes {size}")
         metadata = json.loads(raw[8 : 8 + size]).get("__metadata__", {})
-    except (SafetensorError, ValueError, KeyError, RecursionError) as error:
+    except (ValueError, AttributeError, RecursionError) as error:
         raise ValueError(f"{path} is not a checkpoint or is truncated: {error}") from None
-    if metadata.get("format") != FORMAT:
+    if not isinstance(metadata, dict) or metadata.get("format") != FORMAT:
         raise ValueError(f"{path} is a safetensors file but not a gatelight checkpoint")
     if metadata.get("version") != str(VERSION):
         raise ValueError(f"{path} has checkpoint version {metadata.get('version')}, this gatelight reads {VERSION}")
-    text = metadata.get("header", "")
-    if metadata.get("sha256") != _digest(tensors, text):
-        raise ValueError(f"{path} was altered: its checksum does not match")
+    return metadata
+
+
+def _header(text: str, path: Path) -> dict[str, Any]:
     try:
-        return Checkpoint(tensors, json.loads(text))
+        header = json.loads(text)
     except (ValueError, RecursionError):
         raise ValueError(f"{path}: its header is not JSON") from None
+    if not isinstance(header, dict):
+        raise ValueError(f"{path}: its header is not a JSON object")
+    return header
 
 
 def restore(model: nn.Module, checkpoint: Checkpoint, path: Path) -> None:

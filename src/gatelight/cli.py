@@ -6,14 +6,14 @@ import argparse
 import difflib
 import os
 import re
+import signal
 import sys
-from collections.abc import Sequence
+import types
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NoReturn
 
 from gatelight import __version__
-from gatelight.commands import circuit, data, info, inspect, reproduce, train
-
-COMMANDS = (train, inspect, circuit, data, reproduce, info)
 
 _EXAMPLES = """\
 examples:
@@ -46,6 +46,8 @@ class _Parser(argparse.ArgumentParser):
 
 def make_parser() -> argparse.ArgumentParser:
     """The parser with all commands."""
+    from gatelight.commands import circuit, data, info, inspect, reproduce, train
+
     parser = _Parser(
         prog="gatelight",
         description="Train light differentiable logic gate networks and turn them into circuits.",
@@ -53,7 +55,7 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"gatelight {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for module in COMMANDS:
+    for module in (train, inspect, circuit, data, reproduce, info):
         module.add_parsers(commands)
     return parser
 
@@ -62,31 +64,66 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; the exit code is 0, 1 for a failure of the machine, 2 for bad input, 130 for Ctrl-C."""
     # Threads of torch that spin while they wait would take the cores from the kernels' threads.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    with _noting_interrupts() as interrupted:
+        try:
+            return _run(argv)
+        except KeyboardInterrupt:
+            return _fail(130, "interrupted")
+        except Exception as error:
+            # An import that Ctrl-C breaks off often ends in an ImportError, or worse, in place of the interrupt.
+            if interrupted:
+                return _fail(130, "interrupted")
+            return _explain(error)
+
+
+def _run(argv: Sequence[str] | None) -> int:
     parser = make_parser()
     args, unknown = parser.parse_known_args(argv)
     chosen: _Parser = args.parser
     if unknown:
         chosen.error(f"unknown argument {unknown[0]}{chosen.suggestion(unknown[0])}")
-    try:
-        return int(args.run(args) or 0)
-    except ValueError as error:
+    return int(args.run(args) or 0)
+
+
+def _explain(error: Exception) -> int:
+    """One line for an error that a user can do something about; others are raised again."""
+    if isinstance(error, ValueError):
         return _fail(2, str(error))
-    except ModuleNotFoundError as error:
+    if isinstance(error, ModuleNotFoundError):
         extra = "tensorboard" if error.name == "tensorboard" else "train"
         return _fail(2, f"this needs {error.name}, which is not installed: pip install 'gatelight[{extra}]'")
-    except ImportError as error:
+    if isinstance(error, ImportError):
         return _fail(2, str(error))
-    except BrokenPipeError:
+    if isinstance(error, BrokenPipeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except (OSError, MemoryError) as error:
+    if isinstance(error, OSError | MemoryError):
         return _fail(1, str(error) or type(error).__name__)
-    except RuntimeError as error:
-        if not re.search("out of memory|can't allocate memory", str(error)):
-            raise
+    if isinstance(error, RuntimeError) and re.search("out of memory|can't allocate memory", str(error)):
         return _fail(1, "out of memory; try a smaller --batch, or --accumulate to split it")
-    except KeyboardInterrupt:
-        return _fail(130, "interrupted")
+    raise error
+
+
+@contextmanager
+def _noting_interrupts() -> Iterator[list[int]]:
+    """A list that SIGINT puts its number in, beside raising KeyboardInterrupt as ever."""
+    noted: list[int] = []
+
+    def note(number: int, _frame: types.FrameType | None) -> None:
+        noted.append(number)
+        raise KeyboardInterrupt
+
+    # Another handler, or none in a thread or where the signal is ignored, is not ours to replace.
+    try:
+        ours = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        before = signal.signal(signal.SIGINT, note) if ours else None
+    except ValueError:
+        before = None
+    try:
+        yield noted
+    finally:
+        if before is not None:
+            signal.signal(signal.SIGINT, before)
 
 
 def _fail(code: int, message: str) -> int:

@@ -1,20 +1,44 @@
-"""How the command shows progress: a live bar on a terminal, plain lines elsewhere."""
+"""How the command shows progress: a live bar on a terminal, plain lines elsewhere and where rich is not installed."""
 
 from __future__ import annotations
 
 import sys
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table
-
-from gatelight.nn import LogicNetwork
+if TYPE_CHECKING:
+    from gatelight.nn import LogicNetwork
 
 _WIDE = 100
 
-console = Console(highlight=False, width=None if sys.stdout.isatty() else 160)
+
+class _PlainConsole:
+    """Stands in for rich's console where rich is not installed: prints text as it is."""
+
+    is_terminal = False
+    width = 160
+
+    def print(self, text: str = "", end: str = "\n", **_style: Any) -> None:
+        sys.stdout.write(text + end)
+
+    def print_json(self, text: str) -> None:
+        self.print(text)
+
+
+def _make_console() -> Any:
+    try:
+        from rich.console import Console
+    except ModuleNotFoundError:
+        return _PlainConsole()
+    return Console(highlight=False, markup=False, width=None if sys.stdout.isatty() else 160)
+
+
+console = _make_console()
+
+
+def say(text: str) -> None:
+    """Print a line, never broken in two: it may hold a path or a command to copy."""
+    console.print(text, soft_wrap=True)
 
 
 def percent(share: float) -> str:
@@ -28,7 +52,7 @@ class TrainingProgress:
     def __init__(self, quiet: bool = False) -> None:
         self._live = console.is_terminal and not quiet
         self._quiet = quiet
-        self._bar: Progress | None = None
+        self._bar: Any = None
         self._accuracies = "soft -  discrete -"
         self._first, self._steps, self._begun, self._shown = 0, 0, 0.0, 0.0
 
@@ -42,6 +66,8 @@ class TrainingProgress:
             begin = f", resuming at step {step:,}" if step else ""
             console.print(f"{gates:,} gates in {depth} layers, {parameters:,} parameters, {steps:,} steps{begin}")
         if self._live:
+            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
             self._bar = Progress(
                 BarColumn(bar_width=8 if console.width < _WIDE else 40),
                 MofNCompleteColumn(),
@@ -102,14 +128,31 @@ class DownloadProgress:
         console.print(f"{what}: {done / 1e6:.1f}{of} MB", end=end)
 
 
-def table(title: str, columns: list[str], rows: list[list[str]]) -> Table:
-    """A table whose first column is text and whose others are numbers."""
+def table(title: str, columns: list[str], rows: list[list[str]], text: int = 1) -> Any:
+    """A table for the console whose first ``text`` columns are text and whose others are numbers."""
+    if isinstance(console, _PlainConsole):
+        return _plain_table(title, columns, rows, text)
+    from rich.table import Table
+
     made = Table(title=title, title_justify="left", header_style="bold")
     for index, column in enumerate(columns):
-        made.add_column(column, justify="left" if index == 0 else "right")
+        is_text = index < text
+        made.add_column(column, justify="left" if is_text else "right", overflow="fold" if is_text else "ellipsis")
     for row in rows:
         made.add_row(*row)
     return made
+
+
+def _plain_table(title: str, columns: list[str], rows: list[list[str]], text: int) -> str:
+    widths = [max(map(len, cells)) for cells in zip(columns, *rows, strict=True)]
+    lines = [
+        "  ".join(
+            cell.ljust(width) if index < text else cell.rjust(width)
+            for index, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in (columns, *rows)
+    ]
+    return "\n".join([title, *lines])
 
 
 def _clock(seconds: float) -> str:

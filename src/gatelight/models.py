@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -28,10 +29,76 @@ from gatelight.nn.regularize import GateIntervention, PathDropout, residual_mask
 from gatelight.nn.wiring import CLUSTERED, NAMES
 from gatelight.sizes import CDLGN, DLGN, MODELS, TASKS, ConvSize, DenseSize, Task, size_of
 
-__all__ = ["CDLGN", "DLGN", "MODELS", "TASKS", "Task", "build", "size_of"]
+__all__ = ["CDLGN", "DLGN", "MODELS", "TASKS", "Settled", "Task", "build", "settle", "size_of"]
 
 ENCODINGS = ("even", "quantile")
 WIRINGS = ("clustered", *NAMES)
+
+
+@dataclass(frozen=True)
+class Settled:
+    """What a size decides where nothing else is asked for; see :func:`build` for the meaning.
+
+    Attributes:
+        layers: Logic layers at depth scale 1; None for cdlgn, which has no such choice.
+        width: Gates of each layer, or k.
+        temperature: Divisor of the group sums.
+        thresholds: Thermometer thresholds of each value.
+    """
+
+    layers: int | None
+    width: int
+    temperature: float
+    thresholds: int
+
+
+def settle(
+    dataset: str,
+    model: str = "dlgn",
+    size: str = "S",
+    *,
+    task: Task,
+    layers: int | None = None,
+    width: int | None = None,
+    temperature: float | None = None,
+    thresholds: int | None = None,
+    wide_head: bool = False,
+) -> Settled:
+    """The values that a network is built with: those given, else those of the size.
+
+    >>> settle("mine", task=Task((30,), 7), temperature=5.0)
+    Settled(layers=4, width=2002, temperature=5.0, thresholds=3)
+    """
+    chosen = size_of(dataset, size, model)
+    if wide_head and dataset != "cifar100":
+        raise ValueError(f"wide_head is for cifar100, not {dataset}")
+    if temperature is None:
+        temperature = chosen.temperature * (math.sqrt(10) if wide_head else 1.0)
+    if thresholds is None:
+        thresholds = 0 if task.binary else chosen.thresholds or 3
+    if thresholds == 0 and not task.binary:
+        raise ValueError(f"thresholds 0 takes the inputs as bits, but those of {dataset} are not only 0 and 1")
+    if isinstance(chosen, ConvSize):
+        if layers is not None:
+            raise ValueError(f"layers and residual_fraction are for the model dlgn, not for cdlgn: got layers {layers}")
+        return Settled(None, _positive("width", chosen.k if width is None else width), temperature, thresholds)
+    assert isinstance(chosen, DenseSize)
+    if width is None:
+        width = chosen.width if dataset in DLGN else _round_up(chosen.width, task.classes)
+    _check_width(_positive("width", width), task.classes, 10 if wide_head else 1)
+    depth = _positive("layers", chosen.layers if layers is None else layers)
+    return Settled(depth, width, temperature, thresholds)
+
+
+def _check_width(width: int, classes: int, factor: int) -> None:
+    """Refuse a width from which the classes get unequal shares, with the nearest that works."""
+    if width * factor % classes:
+        unit = classes // math.gcd(classes, factor)
+        near = max(1, round(width / unit)) * unit
+        raise ValueError(
+            f"{classes} classes do not divide the {width * factor} gates of the last layer; "
+            f"the nearest width that works is {near}"
+        )
 
 
 def build(
@@ -100,16 +167,22 @@ def build(
     check_name("wiring", wiring, WIRINGS)
     if task is None:
         task = TASKS[check_name("data set", dataset, TASKS)]
+    if model == "cdlgn" and residual_fraction:
+        raise ValueError("layers and residual_fraction are for the model dlgn, not for cdlgn")
     chosen = size_of(dataset, size, model)
     depth_scale = _positive("depth scale", depth_scale)
-    if temperature is None:
-        temperature = chosen.temperature * (math.sqrt(10) if wide_head else 1.0)
-    if wide_head and dataset != "cifar100":
-        raise ValueError(f"wide_head is for cifar100, not {dataset}")
-    if thresholds is None:
-        thresholds = 0 if task.binary else chosen.thresholds or 3
-    if thresholds == 0 and not task.binary:
-        raise ValueError(f"thresholds 0 takes the inputs as bits, but those of {dataset} are not only 0 and 1")
+    settled = settle(
+        dataset,
+        model,
+        size,
+        task=task,
+        layers=layers,
+        width=width,
+        temperature=temperature,
+        thresholds=thresholds,
+        wide_head=wide_head,
+    )
+    thresholds = settled.thresholds
     if parametrization == "op" and estimator != "sin":
         raise ValueError(f"the estimator is a choice of iwp, op has none: got {estimator!r}")
     if not intervention and intervention_value != "bernoulli":
@@ -128,23 +201,18 @@ def build(
     conv = None
     bits = math.prod(task.shape) * max(thresholds, 1)
     if isinstance(chosen, ConvSize):
-        if layers is not None or residual_fraction:
-            raise ValueError("layers and residual_fraction are for the model dlgn, not for cdlgn")
         image = _image(dataset, task.shape, max(thresholds, 1))
-        k = _positive("width", chosen.k if width is None else width)
+        k = settled.width
         conv = _conv_stack(chosen, image, k, depth_scale, generator, gates, tree_depth, channels_per_tree)
         last = conv.shapes(*image[1:])[-1]
         bits = conv.layers[-1].out_channels * last.out_height * last.out_width
         widths = [k * units * chosen.head_factor for units in chosen.head for _ in range(depth_scale)]
         widths[-1] = _round_up(widths[-1], task.classes)
     else:
-        assert isinstance(chosen, DenseSize)
+        assert settled.layers is not None
         if tree_depth != 3 or channels_per_tree is not None:
             raise ValueError("tree_depth and channels_per_tree are for the model cdlgn, not for dlgn")
-        depth = _positive("layers", chosen.layers if layers is None else layers) * depth_scale
-        if width is None:
-            width = chosen.width if dataset in DLGN else _round_up(chosen.width, task.classes)
-        widths = [_positive("width", width)] * depth
+        widths = [settled.width] * (settled.layers * depth_scale)
     if wide_head:
         widths[-1] *= 10
     if residual_fraction and len(widths) == 1:
@@ -172,7 +240,7 @@ def build(
     return LogicNetwork(
         encoder,
         dense,
-        GroupSum(task.classes, temperature),
+        GroupSum(task.classes, settled.temperature),
         conv=conv,
         intervention=GateIntervention(intervention, intervention_value) if intervention else None,
         dropout=PathDropout(dropout) if dropout else None,

@@ -1,8 +1,8 @@
 """A run's folder: its files, and the model they hold.
 
-config.json        the resolved configuration; ``gatelight train --config`` repeats it
+config.json        the configuration with every value that the data set and size decide; ``--config`` repeats the run
 metrics.jsonl      one line for each evaluation
-best.safetensors   weights with the best discretised accuracy so far
+best.safetensors   weights with the best discretised accuracy so far, the latest of equal ones
 last.safetensors   weights and optimiser state to go on from
 result.json        accuracies on the test set
 curves.png         loss and accuracies over steps
@@ -16,9 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gatelight import checkpoint, models
+from gatelight import checkpoint, data, models
 from gatelight.config import TrainConfig, from_dict, read_config
+from gatelight.data import encoding
 from gatelight.files import replacing, write_text
+from gatelight.names import some_of
 from gatelight.nn import LogicNetwork, Thermometer
 
 FILES = ("config.json", "metrics.jsonl", "best.safetensors", "last.safetensors", "result.json", "curves.png")
@@ -112,6 +114,18 @@ def next_folder(parent: Path, config: TrainConfig) -> Path:
     return parent / f"{stem}-{number:03d}"
 
 
+def task_of(dataset: data.Dataset) -> models.Task:
+    """What a data set asks of a network."""
+    return models.Task(tuple(dataset.input_shape), dataset.num_classes, dataset.binary)
+
+
+def settle(config: TrainConfig, task: models.Task) -> TrainConfig:
+    """The configuration with the values that the size decides filled in."""
+    names = [f.name for f in dataclasses.fields(models.Settled)]
+    given = {name: getattr(config, name) for name in ("dataset", "model", "size", "wide_head", *names)}
+    return dataclasses.replace(config, **dataclasses.asdict(models.settle(**given, task=task)))
+
+
 def build_model(config: TrainConfig, task: models.Task, **extra: Any) -> LogicNetwork:
     """The network of a configuration, freshly initialised."""
     names = {f.name for f in dataclasses.fields(TrainConfig)} - _NOT_OF_THE_MODEL
@@ -151,3 +165,70 @@ def model_from(saved: checkpoint.Checkpoint, path: Path) -> LogicNetwork:
         model.encoder = Thermometer(saved.tensors["model.encoder.thresholds"])
     checkpoint.restore(model, saved, path)
     return model
+
+
+def load_data(
+    header: dict[str, Any],
+    name: str | None = None,
+    folder: Path | None = None,
+    *,
+    progress: data.Progress | None = None,
+) -> data.Dataset:
+    """The data that a checkpoint's network was trained on, or other data of the same shape and classes.
+
+    A table is encoded as the one that was trained on: by its ranges and words, columns and classes matched by name.
+
+    Args:
+        header: The checkpoint's header, as :func:`load_model` gives it.
+        name: A data set's name or a file; None is what was trained on.
+        folder: The data folder.
+        progress: Called as for :func:`gatelight.data.load`.
+
+    Raises:
+        ValueError: If the data does not fit the network.
+    """
+    own = header["config"]["dataset"]
+    name = own if name is None else name
+    stored = header.get("encoding")
+    known = None
+    if data.is_table(name):
+        if stored is not None:
+            known = encoding.from_dict(stored, "the checkpoint")
+        elif not _same_file(name, own):
+            raise ValueError(
+                f"the checkpoint does not say how its features were made of a table, so that {name} would be "
+                f"scaled by its own rows; only {own}, which it was trained on, can be used"
+            )
+    dataset = data.load(name, folder, progress=progress, encoding=known)
+    _check_features(header, dataset)
+    classes = header.get("classes", list(dataset.classes))
+    try:
+        dataset = dataset.with_classes(classes)
+    except ValueError:
+        raise ValueError(
+            f"the network tells {some_of(classes)} apart, but {dataset.name} has {some_of(dataset.classes)}"
+        ) from None
+    task, trained = task_of(dataset), header["task"]
+    if trained["binary"] and not task.binary:
+        raise ValueError(f"the network takes bits, but the inputs of {dataset.name} are not only 0 and 1")
+    if list(task.shape) != trained["shape"] or task.classes != trained["classes"]:
+        raise ValueError(
+            f"the network takes {tuple(trained['shape'])} and tells {trained['classes']} classes, "
+            f"but {dataset.name} has {task.shape} and {task.classes}"
+        )
+    return dataset
+
+
+def _same_file(name: str, other: str) -> bool:
+    one, two = (Path(path).expanduser().resolve() for path in (name, other))
+    return one == two
+
+
+def _check_features(header: dict[str, Any], dataset: data.Dataset) -> None:
+    """Refuse data whose features have other names than those that were trained on, where both have names."""
+    before, now = header.get("feature_names") or [], dataset.feature_names
+    if not before or not now or list(now) == before:
+        return
+    at = next((i for i, (a, b) in enumerate(zip(before, now, strict=False)) if a != b), min(len(before), len(now)))
+    was, found = (repr(names[at]) if at < len(names) else "nothing" for names in (before, now))
+    raise ValueError(f"{dataset.name}: feature {at} was {was:.60} in the data that was trained on and is {found:.60}")

@@ -29,7 +29,7 @@ from gatelight.data.augment import augment
 from gatelight.files import write_text
 from gatelight.metrics import Accuracy, evaluate
 from gatelight.nn import LogicNetwork
-from gatelight.run import RunFolder, build_model, model_from
+from gatelight.run import RunFolder, build_model, model_from, settle, task_of
 
 
 class Observer(Protocol):
@@ -105,9 +105,48 @@ def recipe_of(config: TrainConfig) -> Recipe:
     )
 
 
-def task_of(dataset: Dataset) -> models.Task:
-    """What a data set asks of a network."""
-    return models.Task(tuple(dataset.input_shape), dataset.num_classes, dataset.binary)
+def same_data(header: dict[str, Any], dataset: Dataset, path: Path) -> tuple[Dataset, models.Task]:
+    """The data, and what it asks of the network, with which a run goes on.
+
+    Args:
+        header: The header of the run's last checkpoint.
+        dataset: The data as it is now.
+        path: The checkpoint, for messages.
+
+    Raises:
+        ValueError: If the data has changed since the run began.
+    """
+    task = task_of(dataset)
+    before = header.get("task")
+    if before == _as_json(dataclasses.replace(task, binary=False)):
+        # In runs of older versions images of bits go through a thermometer, which leaves them as they are.
+        task = dataclasses.replace(task, binary=False)
+    dataset = _with_old_names(dataset, header.get("classes"))
+    for what, old, new in (
+        ("inputs and classes", before, _as_json(task)),
+        ("class names", header.get("classes"), list(dataset.classes)),
+    ):
+        if old != new:
+            raise ValueError(f"{path}: {dataset.name} has changed, its {what} were {old} and are {new}")
+    if header.get("data", dataset.fingerprint) != dataset.fingerprint:
+        raise ValueError(
+            f"{path}: {dataset.name} has changed since the run began, its training inputs, labels or names are not "
+            f"the same; a run goes on with its own data alone"
+        )
+    return dataset, task
+
+
+def _as_json(task: models.Task) -> dict[str, Any]:
+    return dataclasses.asdict(task) | {"shape": list(task.shape)}
+
+
+def _with_old_names(dataset: Dataset, classes: Any) -> Dataset:
+    """The data with the classes 2.0 and 10.0, in an old run's order of words, where they are 2 and 10 now."""
+    try:
+        renamed = dataset.with_classes(tuple(classes))
+    except (ValueError, TypeError):
+        return dataset
+    return renamed if len(renamed.classes) == len(dataset.classes) else dataset
 
 
 class Trainer:
@@ -119,6 +158,10 @@ class Trainer:
         folder: Where it is written.
         device: Where it is computed.
         observer: Is told how it goes.
+
+    Attributes:
+        config: The run with every value settled that the data set and size decide.
+        notes: What its user should know, in lines of text.
     """
 
     def __init__(
@@ -131,21 +174,20 @@ class Trainer:
         observer: Observer | None = None,
     ) -> None:
         self.recipe = recipe_of(config)
-        self.config = dataclasses.replace(config, **dataclasses.asdict(self.recipe))
+        self._given = dataclasses.replace(config, **dataclasses.asdict(self.recipe))
+        self.notes: list[str] = list(dataset.notes)
         self.folder = RunFolder(folder)
         self.device = torch.device(device)
         self.observer = observer if distributed.rank() == 0 else None
         self.dataset = dataset
         self.task = task_of(dataset)
+        self.config = settle(self._given, self.task)
         if self.recipe.augment != "none" and len(self.task.shape) != 3:
             raise ValueError(f"augment is for images, but {dataset.name} has inputs of shape {self.task.shape}")
         if self.recipe.batch < distributed.world_size():
             raise ValueError(f"a batch of {self.recipe.batch} is too small for {distributed.world_size()} processes")
-        self.fit = self.holdout = dataset.train
-        if self.recipe.validation:
-            self.fit, self.holdout = validation_split(dataset.train, self.recipe.validation, self.config.seed)
+        self._use(dataset)
         self.order = Batches(len(self.fit), self.recipe.batch, self.config.seed)
-        self.inputs, self.labels = torch.from_numpy(self.fit.x), torch.from_numpy(self.fit.y)
         samples = self.inputs if self.config.encoding == "quantile" else None
         self.model = build_model(self.config, self.task, samples=samples).to(self.device)
         self.step = 0
@@ -153,6 +195,14 @@ class Trainer:
         self.seconds = 0.0
         self.loss_sum, self.loss_steps = 0.0, 0
         self._graph: gpu.GraphedStep | None = None
+
+    def _use(self, dataset: Dataset) -> None:
+        """Divide the training data into what is learned from and what is held out."""
+        self.dataset = dataset
+        self.fit = self.holdout = dataset.train
+        if self.recipe.validation:
+            self.fit, self.holdout = validation_split(dataset.train, self.recipe.validation, self.config.seed)
+        self.inputs, self.labels = torch.from_numpy(self.fit.x), torch.from_numpy(self.fit.y)
 
     def start(self, *, overwrite: bool = False) -> None:
         """Make the run's folder."""
@@ -176,7 +226,14 @@ class Trainer:
         path = self.folder.file("last.safetensors")
         if path.exists():
             saved = checkpoint.load(path)
-            self._check_same_data(saved.header, path)
+            dataset, task = same_data(saved.header, self.dataset, path)
+            if dataset is not self.dataset:
+                self._use(dataset)
+            if task != self.task:
+                self.task, self.config = task, settle(self._given, task)
+            if "data" not in saved.header:
+                what = f"whether {self.dataset.name} has changed since the run began"
+                self.notes.append(f"{what} could not be checked: {path} is from an older gatelight")
             self.model = model_from(saved, path).to(self.device)
             self._make_optimizer()
             self._restore_optimizer(saved, path)
@@ -185,16 +242,6 @@ class Trainer:
         if distributed.rank() == 0:
             self.folder.prolong(self.config)
             self.folder.trim_metrics(self.step)
-
-    def _check_same_data(self, header: dict[str, Any], path: Path) -> None:
-        """Refuse to go on with other data than the run began with."""
-        task = dataclasses.asdict(self.task) | {"shape": list(self.task.shape)}
-        for what, before, now in (
-            ("inputs and classes", header.get("task"), task),
-            ("class names", header.get("classes"), list(self.dataset.classes)),
-        ):
-            if before != now:
-                raise ValueError(f"{path}: {self.dataset.name} has changed, its {what} were {before} and are {now}")
 
     def run(self, stop: Callable[[], bool] = lambda: False) -> bool:
         """Train to the end or until ``stop()`` says so; either way the last step is saved. True at the end."""
@@ -254,6 +301,8 @@ class Trainer:
             generator = torch.Generator().manual_seed(_mix(self.config.seed, step, 1))
             crop, flip = "crop" in self.recipe.augment, "flip" in self.recipe.augment
             x = augment(x, generator, crop=crop, flip=flip, scale=(self.recipe.augment_scale, 1.0))
+            if self.task.binary:
+                x = x.round()  # a resampled image of bits is one of bits
         mine = distributed.share(len(picked))
         return self.model.encode(x[mine].to(self.device)), y[mine].to(self.device)
 
@@ -329,7 +378,8 @@ class Trainer:
             "seconds": round(self.seconds, 3),
         }
         self.loss_sum, self.loss_steps = 0.0, 0
-        if accuracy.discrete > self.best:
+        # Of equal evaluations the later one: its weights have learned for longer.
+        if accuracy.discrete >= self.best:
             self.best = accuracy.discrete
             if distributed.rank() == 0:
                 checkpoint.save(self.folder.file("best.safetensors"), self._weights(), self._header())
@@ -361,6 +411,9 @@ class Trainer:
             "config": dataclasses.asdict(self.config),
             "task": dataclasses.asdict(self.task),
             "classes": list(self.dataset.classes),
+            "feature_names": list(self.dataset.feature_names),
+            "encoding": None if self.dataset.encoding is None else self.dataset.encoding.to_dict(),
+            "data": self.dataset.fingerprint,
         }
 
     def _save(self) -> None:

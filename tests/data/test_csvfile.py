@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from gatelight.data import csvfile
+from gatelight.data import csvfile, encoding
 from gatelight.data.csvfile import load_csv
 from gatelight.data.dataset import Dataset, holdout
 
@@ -83,6 +84,18 @@ def test_spaces_quotes_blank_lines_and_a_mark_are_fine(tmp_path: Path) -> None:
         ("a,label\n1,0\n", "at least 2 rows of data, got 1"),
         ("a\n1\n2\n", "at least one feature and a label"),
         ("1,2\n3,4\n5,6\n", "line 1: must name the columns"),
+        (
+            "5.1,3.5,Iris-setosa\n4.9,3,Iris-setosa\n6,2,Iris-virginica\n",
+            "line 1: must name.*'5.1'.*add a line of names",
+        ),
+        ("\n\n5,5,a\n4,3,b\n6,2,c\n", "line 3: must name the columns.*'5' as if it were a row of data"),
+        ("red,big,yes\nred,big,yes\nblue,small,no\n", "line 1: must name the columns.*occurs again below"),
+        ("0.3,0.5,target\n0.1,0.2,noise\n0.3,0.1,target\n", "line 1: must name the columns"),
+        ("a;b;label\n1;2;x\n3;4;y\n", "line 1: columns must be separated by commas, this file seems to use semicolons"),
+        ("a\tb\n1\t2\n", "seems to use tabs"),
+        ('a,label\n"3,14",x\n"2,71",y\n', "line 2, column 'a': numbers need a decimal point, 3.14 for '3,14'"),
+        ('a,label\n3,x\n"-2,71",y\n', "line 3, column 'a': numbers need a decimal point, -2.71 for '-2,71'"),
+        ('a,label\n1,"0,5"\n2,"1,5"\n', "line 2, column 'label': numbers need a decimal point"),
         ("a,,label\n1,2,3\n", "line 1: column 2 has no name"),
         ("a,a,label\n1,2,3\n", "line 1: two columns are called 'a'"),
         ("class,a,label\n1,2,3\n1,2,4\n", "only one column can be the label, got 'class' and 'label'"),
@@ -130,3 +143,92 @@ def test_absurd_tables_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         table(tmp_path, "a,label", rows)
     with pytest.raises(ValueError, match="cannot read"):
         load_csv(tmp_path / "none.csv")
+
+
+@pytest.mark.parametrize(
+    ("cells", "classes", "labels"),
+    [
+        ("0 0.0 1 1.0 00 1e0", ("0", "1"), [0, 0, 1, 1, 0, 1]),
+        ("10 9 9.0 +10 1e1 2", ("2", "9", "10"), [2, 1, 1, 2, 2, 0]),
+        ("0.5 .50 1.5 1.50 0.5 1.5", ("0.5", "1.5"), [0, 0, 1, 1, 0, 1]),
+        ("-1 1 -1.0 1 0 -0", ("-1", "0", "1"), [0, 2, 0, 2, 1, 1]),
+        ("1 1.0 one 1 one 1.0", ("1", "1.0", "one"), [0, 1, 2, 0, 2, 1]),  # words, however they look
+    ],
+)
+def test_labels_that_are_equal_numbers_are_one_class(
+    tmp_path: Path, cells: str, classes: tuple[str, ...], labels: list[int]
+) -> None:
+    dataset = table(tmp_path, "a,label", [f"{i},{cell}" for i, cell in enumerate(cells.split())])
+    assert dataset.classes == classes
+    assert csvfile.all_rows(dataset).y.tolist() == labels
+
+
+def test_names_may_be_numbers_where_the_label_is_named(tmp_path: Path) -> None:
+    dataset = table(tmp_path, "0,1,label", ["0.5,1,x", "0.25,0,y", "1,1,x"])
+    assert dataset.feature_names == ("0", "1")
+    assert len(dataset.train) + len(dataset.test) == 3
+
+
+def test_a_header_of_words_over_words_is_a_header(tmp_path: Path) -> None:
+    assert table(tmp_path, "colour,size", ["red,big", "blue,small", "size,big"]).classes == ("big", "small")
+
+
+def test_another_table_is_read_by_the_encoding_of_the_first(tmp_path: Path) -> None:
+    rows = [f"{10 + i},{['red', 'blue', 'green'][i % 3]},{i / 20},{['no', 'yes'][i % 2]}" for i in range(20)]
+    first = table(tmp_path, "age,colour,share,answer", rows)
+    assert first.encoding is not None
+    other = write(tmp_path / "other.csv", "answer,share,colour,age\nyes,0.5,red,99\nyes,2,blue,15\nyes,0,red,10\n")
+    second = csvfile.all_rows(load_csv(other, first.encoding))
+    low, high = first.encoding.columns[0].low, first.encoding.columns[0].high
+    assert second.x[:, 0].tolist() == [1, np.float32((15 - low) / (high - low)), max(0, (10 - low) / (high - low))]
+    assert second.x[:, 1:].tolist() == [[0, 0, 1, 0.5], [1, 0, 0, 1], [0, 0, 1, 0]]
+    assert second.y.tolist() == [1, 1, 1]
+    again = load_csv(
+        tmp_path / "mine.csv", encoding.from_dict(json.loads(json.dumps(first.encoding.to_dict())), "here")
+    )
+    assert again.fingerprint == first.fingerprint
+    assert again.encoding == first.encoding
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("age,colour\n10,red\n11,red\n", "has no column 'answer', only age, colour"),
+        ("age,answer\n10,no\n11,no\n", "has no column 'colour'"),
+        (
+            "age,colour,size,answer\n10,red,1,no\n11,red,2,no\n",
+            "column 'size' was not in the table that was trained on",
+        ),
+        (
+            "age,colour,answer\n10,red,no\n11,pink,no\n",
+            "line 3, column 'colour': unknown word 'pink'; known: blue, red",
+        ),
+        (
+            "age,colour,answer\n10,red,no\n11,red,maybe\n",
+            "line 3, column 'answer': unknown class 'maybe'; known: no, yes",
+        ),
+        ("age,colour,answer\nold,red,no\nyoung,red,no\n", "line 2, column 'age': must be a number, got 'old'"),
+        ("age,colour,answer\n1,7,no\n2,8,no\n", "line 2, column 'colour': unknown word '7'"),
+    ],
+)
+def test_tables_that_do_not_fit_the_encoding_are_refused(tmp_path: Path, text: str, message: str) -> None:
+    columns = (encoding.Column("age", 10, 20), encoding.Column("colour", words=("blue", "red")))
+    known = encoding.Encoding("answer", columns, ("no", "yes"))
+    with pytest.raises(ValueError, match=message):
+        load_csv(write(tmp_path / "other.csv", text), known)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        None,
+        {},
+        {"label": "a", "columns": 3, "classes": []},
+        {"label": "a", "columns": [{"name": "b"}], "classes": []},
+        {"label": "a", "columns": [{"name": "b", "low": "x", "high": 1}], "classes": []},
+        {"label": "a", "columns": [{"name": "b", "low": float("nan"), "high": 1}], "classes": []},
+    ],
+)
+def test_broken_encodings_are_refused(values: object) -> None:
+    with pytest.raises(ValueError, match="here: how its table was encoded cannot be read"):
+        encoding.from_dict(values, "here")

@@ -45,14 +45,18 @@ def test_properties() -> None:
 @pytest.mark.parametrize(
     ("x", "y", "changes", "message"),
     [
-        (images().astype(np.int32), labels(), {}, "x must be uint8"),
-        (values().astype(np.float64), labels(), {}, "x must be uint8"),
-        (images()[:, 0], labels(), {}, "x must be uint8"),
-        ([[0.0]], labels(), {}, "must be numpy arrays"),
+        (images() + 0.5 > 0, labels() > 0, {}, "labels must be whole numbers"),
+        (images().astype(np.int32) + 256, labels(), {}, "must lie in 0..255, got 256..256"),
+        (images().astype(np.int32) - 1, labels(), {}, "must lie in 0..255, got -1..-1"),
+        (images()[:, 0, 0, 0], labels(), {}, r"a single sample is \[1, 4\], as x\[None\] makes it"),
+        (np.float32(1), labels(), {}, "this is a single number"),
+        (images()[None], labels(), {}, r"x must be \[n, features\]"),
+        (np.array(["a", "b"]), labels(), {}, "inputs must be numbers"),
         (values(0), labels(0), {}, "is empty"),
         (values()[:, :0], labels(), {}, "is empty"),
-        (values(), labels(3), {}, r"y must be int64 \[4\]"),
-        (values(), labels().astype(np.int32), {}, "y must be int64"),
+        (values(), labels(3), {}, r"4 inputs need labels of shape \[4\], got \[3\]"),
+        (values(), labels()[:, None], {}, r"4 inputs need labels of shape \[4\], got \[4, 1\]"),
+        (values(), labels() / 2, {}, "labels must be whole numbers"),
         (values(), labels() + 1, {}, r"labels must lie in 0..1, got 1..2"),
         (values(), labels() - 1, {}, r"labels must lie in 0..1, got -1..0"),
         (values() * np.float32(np.nan), labels(), {}, "row 0 holds nan"),
@@ -66,7 +70,9 @@ def test_properties() -> None:
         (values(), labels(), {"classes": ("a", "")}, "printable"),
         (values(), labels(), {"classes": ("a",)}, "needs 2 to"),
         (values(), labels(), {"classes": tuple(map(str, range(MAX_CLASSES + 1)))}, "needs 2 to"),
-        (images(), labels(), {"binary": True}, "images are neither binary"),
+        (images() + 0.5, labels(), {"binary": True}, "only 0 and 1"),
+        (images(), labels(), {"feature_names": ("a",)}, "images do not have feature names"),
+        (images() + 1.5, labels(), {}, r"must lie in \[0, 1\], got 1.5..1.5"),
         (values(), labels(), {"test": Split(images(), labels())}, "train and test inputs must agree"),
         (values(), labels(), {"test": Split(values()[:, :1], labels())}, "train and test inputs must agree"),
     ],
@@ -113,3 +119,63 @@ def test_validation_split_has_a_row_in_each_part() -> None:
 def test_validation_split_refuses_nonsense(fraction: float, rows: int, seed: int) -> None:
     with pytest.raises(ValueError, match=r"between 0 and 1|cannot divide|negative"):
         validation_split(Split(np.zeros((rows, 1), np.float32), np.arange(rows)), fraction, seed)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint16, np.int64, ">i4", np.uint8])
+def test_whole_numbers_are_bytes_unless_they_are_bits(dtype: Any) -> None:
+    pixels = np.arange(4 * 6).reshape(4, 2, 3).astype(dtype)
+    dataset = build(pixels, labels().astype(np.uint8))
+    assert dataset.train.x.dtype == np.uint8
+    assert dataset.train.y.dtype == np.int64
+    np.testing.assert_array_equal(dataset.train.x, pixels[:, None])
+    np.testing.assert_array_equal(
+        build(pixels[:, 0], labels()).train.x, pixels[:, 0].astype(np.float32) / np.float32(255)
+    )
+    bits = build(pixels % 2, labels(), binary=True)
+    assert bits.train.x.dtype == np.float32
+    np.testing.assert_array_equal(bits.train.x, pixels[:, None] % 2)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, ">f8", ">f4"])
+def test_floats_stay_as_they_are(dtype: Any) -> None:
+    x = np.random.default_rng(0).random((4, 1, 2, 3)).astype(dtype)
+    dataset = build(x, labels())
+    assert dataset.train.x.dtype == np.float32
+    np.testing.assert_array_equal(dataset.train.x, x.astype(np.float32))
+    assert dataset.input_shape == (1, 2, 3)
+
+
+def test_lists_and_bools_are_fine() -> None:
+    dataset = build([[0.5, 1], [0, 0.25]], [0, 1])  # type: ignore[arg-type]
+    assert dataset.train.x.tolist() == [[0.5, 1], [0, 0.25]]
+    assert build(values() > 0.1, labels()).train.x.tolist() == [[1, 1]] * 4
+
+
+def test_the_fingerprint_is_that_of_the_training_data() -> None:
+    x = np.arange(36, dtype=np.uint8).reshape(4, 1, 3, 3)
+    one = build(x, labels())
+    other = x.copy()
+    other[3, 0, 2, 2] += 1
+    assert build(np.asfortranarray(x), labels().astype(np.int32)).fingerprint == one.fingerprint
+    assert build(x, labels(), name="other", test=Split(other, labels())).fingerprint == one.fingerprint
+    different = [
+        build(other, labels()),
+        build(x, 1 - labels()),
+        build(x, labels(), classes=("a", "b")),
+        build(x.reshape(4, 1, 1, 9), labels()),
+        build(x / 255, labels()),
+        build(x.reshape(4, 9), labels()),
+        build(x.reshape(4, 9), labels(), feature_names=tuple("abcdefghi")),
+    ]
+    assert len({one.fingerprint, *(dataset.fingerprint for dataset in different)}) == len(different) + 1
+
+
+def test_classes_are_matched_by_name() -> None:
+    dataset = build(values(), labels(), classes=("0", "1"))
+    assert dataset.with_classes(("0", "1")) is dataset
+    assert dataset.with_classes(("1", "2", "0")).train.y.tolist() == [2, 0, 2, 0]
+    assert dataset.with_classes(("1.0", "0.0")).train.y.tolist() == [1, 0, 1, 0]
+    for classes in (("0", "2"), ("1.0", "1", "0.0")):  # in the second, what is 1?
+        with pytest.raises(ValueError, match="toy has the class"):
+            dataset.with_classes(classes)
+    assert build(values(), labels(), classes=("1", "1.0")).with_classes(("1.0", "1")).train.y.tolist() == [1, 0, 1, 0]

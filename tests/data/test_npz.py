@@ -72,13 +72,110 @@ def test_bytes_are_divided_by_255(tmp_path: Path) -> None:
 
 
 def test_images(tmp_path: Path) -> None:
-    for x in (IMAGES, IMAGES[:, None], IMAGES.astype(np.int32), IMAGES / 255, (IMAGES / 255).astype(np.float32)):
+    for x in (IMAGES, IMAGES[:, None], IMAGES.astype(np.int32), IMAGES.astype(">u2")):
         dataset = load_npz(save(tmp_path / "a.npz", **four(x)))
         assert dataset.train.x.dtype == np.uint8
         np.testing.assert_array_equal(dataset.train.x, IMAGES[:7, None])
-    dataset = load_npz(save(tmp_path / "a.npz", **four(IMAGES > 100)))
-    np.testing.assert_array_equal(dataset.test.x, (IMAGES[7:, None] > 100) * 255)
-    assert not dataset.binary
+        assert not dataset.binary
+
+
+@pytest.mark.parametrize("dtype", ["<f8", ">f8", "<f4", "<f2"])
+def test_float_images_are_not_rounded(tmp_path: Path, dtype: str) -> None:
+    x = np.random.default_rng(0).random((10, 4, 5)).astype(dtype)
+    dataset = load_npz(save(tmp_path / "a.npz", **four(x)))
+    assert dataset.train.x.dtype == np.float32
+    np.testing.assert_array_equal(dataset.train.x, x[:7, None].astype(np.float32))
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", ">i8", "float16", "float64"])
+def test_images_of_bits_are_binary(tmp_path: Path, dtype: str) -> None:
+    dataset = load_npz(save(tmp_path / "a.npz", **four((IMAGES > 100).astype(dtype))))
+    assert dataset.binary
+    assert dataset.train.x.dtype == np.float32
+    np.testing.assert_array_equal(dataset.test.x, IMAGES[7:, None] > 100)
+    # One rule for all parts: a test split that happens to hold only 0 and 1 is no exception.
+    x = (IMAGES > 100).astype(np.uint8)
+    x[0, 0, 0] = 2
+    assert not load_npz(save(tmp_path / "a.npz", **four(x))).binary
+
+
+@pytest.mark.parametrize("shape", [(32, 32, 3), (5, 7, 1), (28, 28, 4), (4, 4, 3), (3, 3, 1), (2, 9, 3)])
+def test_channels_last_are_recognised(tmp_path: Path, shape: tuple[int, ...]) -> None:
+    x = np.random.default_rng(0).integers(0, 256, (10, *shape), np.uint8)
+    dataset = load_npz(save(tmp_path / "a.npz", x=x, y=Y))
+    assert dataset.input_shape == (shape[2], *shape[:2])
+    both = npz.load_samples(tmp_path / "a.npz", "all")
+    np.testing.assert_array_equal(both.x, x.transpose(0, 3, 1, 2))
+    for notes in (dataset.notes, both.notes):
+        assert "channels last" in notes[0]
+        assert " x ".join(map(str, shape)) in notes[0]
+
+
+@pytest.mark.parametrize(
+    "shape", [(3, 32, 32), (1, 28, 28), (1, 4, 4), (3, 4, 4), (4, 9, 7), (2, 5, 5), (1, 9, 1), (10, 8, 8)]
+)
+def test_channels_first_stay(tmp_path: Path, shape: tuple[int, ...]) -> None:
+    x = np.random.default_rng(0).integers(0, 256, (10, *shape), np.uint8)
+    dataset = load_npz(save(tmp_path / "a.npz", x=x, y=Y))
+    assert dataset.input_shape == shape
+    assert dataset.notes == ()
+
+
+@pytest.mark.parametrize("shape", [(3, 32, 3), (4, 4, 4), (1, 28, 3), (3, 5, 1), (28, 28, 2)])
+def test_layouts_that_could_be_either_are_asked_for(tmp_path: Path, shape: tuple[int, ...]) -> None:
+    x = np.random.default_rng(0).integers(0, 256, (10, *shape), np.uint8)
+    for read in (load_npz, npz.load_samples):
+        with pytest.raises(ValueError, match=r"could have their channels first or last.*add an array layout"):
+            read(save(tmp_path / "a.npz", x=x, y=Y))
+    for layout, expected in (("channels-first", shape), ("channels-last", (shape[2], *shape[:2]))):
+        assert load_npz(save(tmp_path / "a.npz", x=x, y=Y, layout=layout)).input_shape == expected
+    with pytest.raises(ValueError, match="did you mean 'channels-last'"):
+        load_npz(save(tmp_path / "a.npz", x=x, y=Y, layout="channel-last"))
+    with pytest.raises(ValueError, match="layout must be one string"):
+        load_npz(save(tmp_path / "a.npz", x=x, y=Y, layout=["channels-last"]))
+
+
+def test_samples_are_the_rows_that_training_has(tmp_path: Path) -> None:
+    x = np.random.default_rng(0).random((10, 3))
+    dataset = load_npz(save(tmp_path / "a.npz", x=x, y=Y))
+    for rows, split in ((None, dataset.test), ("test", dataset.test), ("train", dataset.train)):
+        found = npz.load_samples(tmp_path / "a.npz", rows)
+        np.testing.assert_array_equal(found.x.astype(np.float32), split.x)
+        np.testing.assert_array_equal(found.y, split.y)
+        assert (found.rows, found.total) == (rows or "test", 10)
+    found = npz.load_samples(tmp_path / "a.npz", "all")
+    np.testing.assert_array_equal(found.x, x)
+    np.testing.assert_array_equal(found.y, Y)
+    save(tmp_path / "a.npz", **four(x))
+    assert [len(npz.load_samples(tmp_path / "a.npz", rows).x) for rows in (None, "train", "all")] == [3, 7, 10]
+    np.testing.assert_array_equal(npz.load_samples(tmp_path / "a.npz", "all").x, x)
+    save(tmp_path / "a.npz", x_test=x, y_test=Y)
+    assert len(npz.load_samples(tmp_path / "a.npz").x) == 10
+    save(tmp_path / "a.npz", x=x)
+    assert npz.load_samples(tmp_path / "a.npz").rows == "all"
+    np.save(tmp_path / "a.npy", x)
+    assert npz.load_samples(tmp_path / "a.npy").rows == "all"
+    for name, rows in (("a.npz", "test"), ("a.npy", "train")):
+        with pytest.raises(ValueError, match=f"has no {rows} rows"):
+            npz.load_samples(tmp_path / name, rows)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "<i2", ">i8", "<f2", "<f4", ">f8"])
+@pytest.mark.parametrize("shape", [(6,), (2, 5), (1, 2, 5), (5, 5, 3)])
+def test_samples_stay_as_they_are(tmp_path: Path, dtype: str, shape: tuple[int, ...]) -> None:
+    x = np.random.default_rng(0).integers(0, 2, (7, *shape)).astype(dtype)
+    np.save(tmp_path / "a.npy", x)
+    found = npz.load_samples(tmp_path / "a.npy")
+    assert found.x.dtype == x.dtype
+    expected = x[:, None] if x.ndim == 3 else x.transpose(0, 3, 1, 2) if shape == (5, 5, 3) else x
+    np.testing.assert_array_equal(found.x, expected)
+
+
+@pytest.mark.parametrize("shape", [(64,), ()])
+def test_a_single_sample_is_named_as_such(tmp_path: Path, shape: tuple[int, ...]) -> None:
+    np.save(tmp_path / "a.npy", np.zeros(shape))
+    with pytest.raises(ValueError, match="single"):
+        npz.load_samples(tmp_path / "a.npy")
 
 
 def test_names(tmp_path: Path) -> None:

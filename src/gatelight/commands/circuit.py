@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import math
+import shlex
 import sys
 import time
 from pathlib import Path
@@ -27,6 +29,7 @@ _RUN_EXAMPLES = """\
 examples:
   gatelight run mnist.gl mnist                              accuracy on the test split
   gatelight run mnist.gl images.npz -o labels.csv           x: 0..255 or float in [0, 1]; y if there are labels
+  gatelight run mnist.gl images.npz --rows all              a file with labels: not its test rows alone, but all
   gatelight run iris.gl iris.csv                            the table it was trained on: accuracy on its test rows
 """
 #: Samples that pay for machine code: making it takes about 1 us a gate and saves about 1 ps a gate and sample.
@@ -63,6 +66,11 @@ def add_parsers(commands: Any) -> None:
     run.set_defaults(run=run_run, parser=run)
     run.add_argument("circuit", type=Path, metavar="NET.gl")
     run.add_argument("samples", metavar="DATA", help=".npz or .npy with x (and y), .csv, or a data set's name")
+    run.add_argument(
+        "--rows",
+        choices=("all", "test", "train"),
+        help="which rows of labelled data: test, those that training holds out (default), train, or all",
+    )
     run.add_argument("-o", "--output", type=Path, help="write labels and scores to a .csv or .npz file")
     run.add_argument("--overwrite", action="store_true", help="replace the output if it exists")
     run.add_argument("--threads", type=int, default=1, metavar="N", help="CPU threads (default: 1)")
@@ -131,7 +139,8 @@ def run_compile(args: argparse.Namespace) -> int:
     say(f"proof        {'left out' if args.no_prove else _proof(original, circuit, done)}")
     circuit.save(args.output)
     say(circuit.summary())
-    say(f"wrote {args.output}; next: gatelight bench {args.output}    gatelight export {args.output} --to c")
+    net = shlex.quote(str(args.output))
+    say(f"wrote {args.output}; next: gatelight bench {net}    gatelight export {net} --to c")
     return 0
 
 
@@ -180,7 +189,7 @@ def run_run(args: argparse.Namespace) -> int:
         if args.output.suffix not in (".csv", ".npz"):
             raise ValueError(f"the output must end in .csv or .npz, got {args.output}")
         _prepare_target(args.output, args.overwrite, Path(args.samples), args.circuit)
-    x, y = _samples(args.samples, args.data, circuit)
+    x, y = _samples(args.samples, args.data, circuit, args.rows)
     if not engine.available():
         say(f"without the native engine ({native.why_not()}), which is much faster")
     begun = time.monotonic()
@@ -199,32 +208,68 @@ def run_run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _samples(name: str, folder: Path | None, circuit: Circuit) -> tuple[NDArray[Any], NDArray[np.int64] | None]:
-    """What to label, and the labels if they are known."""
+def _samples(
+    name: str, folder: Path | None, circuit: Circuit, rows: str | None
+) -> tuple[NDArray[Any], NDArray[np.int64] | None]:
+    """What to label, as the file has it, and the labels if they are known; says which rows these are."""
     path = Path(name).expanduser()
-    ending = path.suffix.lower()
-    if ending in (".npz", ".npy"):
+    if path.suffix.lower() in (".npz", ".npy"):
         from gatelight.data.npz import load_samples
 
-        x, y, classes, as_bits = load_samples(path)
-        if as_bits:
-            say("x holds only 0 and 1 and is read as bits, as in training")
+        x, y, classes, rows, total, notes = load_samples(path, rows)
+        _check_samples(x, circuit, name)
     else:
         from gatelight import data
+        from gatelight.data.csvfile import all_rows
 
         dataset = data.load(name, folder)
-        (x, y), classes = (dataset.test.x, dataset.test.y), dataset.classes
-        if ending == ".csv":
-            rows = len(dataset.train) + len(dataset.test)
-            say(f"the test rows of {path}, {len(x):,} of {rows:,}; columns are scaled by its own train rows, so only")
-            say("the table that the circuit was trained on gives what it was trained on")
-    if classes and circuit.class_names and classes != circuit.class_names:
+        rows, total = rows or "test", len(dataset.train) + len(dataset.test)
+        if rows == "all" and data.is_table(name):
+            split = all_rows(dataset)
+        elif rows == "all":
+            split = dataset.all_rows()
+        else:
+            split = dataset.train if rows == "train" else dataset.test
+        x, y, classes, notes = split.x, split.y, dataset.classes, dataset.notes
+        if data.is_table(name):
+            own = f"columns are encoded by the ranges and words of {path} itself: right for the table that the circuit"
+            notes = (*notes, f"{own} was trained on, wrong for any other")
+    for note in notes:
+        say(note)
+    say(f"all {total:,} rows of {name}" if len(x) == total else f"the {len(x):,} {rows} rows of {name} (of {total:,})")
+    return x, None if y is None else _matched(y, classes, circuit, name)
+
+
+def _check_samples(x: NDArray[Any], circuit: Circuit, name: str) -> None:
+    """Say what is wrong with samples, or odd, where the circuit cannot know."""
+    if math.prod(x.shape[1:]) != circuit.features and x.size == circuit.features:
+        raise ValueError(f"{name}: holds a single sample; a batch of one has another axis in front, as x[None] gives")
+    as_bytes = x.dtype == np.uint8 and getattr(circuit, "feature_kind", "bytes") == "bytes"
+    if as_bytes and x.size and x.max() <= 1:
+        say("x holds no value above 1 and is read as bytes, nearly black; bool or float would mean bits")
+
+
+def _matched(y: NDArray[np.int64], classes: tuple[str, ...], circuit: Circuit, name: str) -> NDArray[np.int64]:
+    """Labels that count as the circuit's classes do, matched by name where both have names."""
+    from gatelight.data.dataset import class_order
+
+    named = bool(classes and circuit.class_names)
+    highest = int(y.max()) if len(y) else -1
+    if classes and highest >= len(classes):
+        raise ValueError(f"{name} has labels up to {highest}, but names only {len(classes)} classes")
+    if not named and highest >= circuit.classes:
+        raise ValueError(f"{name} has labels up to {highest}, but the circuit only {circuit.classes} classes")
+    if not named:
+        return y
+    try:
+        order = class_order(classes, circuit.class_names, name)
+    except ValueError:
+        order = np.zeros(0, np.int64)
+    if len(order) != circuit.classes:
         raise ValueError(
             f"{name} has the classes {some_of(classes)}, the circuit {some_of(circuit.class_names)}: not the same"
         )
-    if y is not None and len(y) and y.max() >= circuit.classes:
-        raise ValueError(f"{name} has labels up to {y.max()}, but the circuit only {circuit.classes} classes")
-    return x, y
+    return order[y]
 
 
 def _write_labels(path: Path, circuit: Circuit, labels: NDArray[Any], scores: NDArray[np.int32]) -> None:
@@ -252,7 +297,7 @@ def run_export(args: argparse.Namespace) -> int:
     from gatelight.files import replacing
 
     circuit = _load(args.circuit)
-    name = _identifier(args.circuit.stem) if args.name is None else check_identifier(args.name)
+    name = check_identifier(args.name) if args.name is not None else _identifier(args.circuit.stem)
     if args.pipeline and args.to != "verilog":
         raise ValueError("--pipeline is for --to verilog")
     if args.ascii and args.to != "aiger":
@@ -279,8 +324,16 @@ def run_export(args: argparse.Namespace) -> int:
 
 def _identifier(stem: str) -> str:
     """A name that C and Verilog take, from a file's name."""
+    from gatelight.export.names import check_identifier
+
     cleaned = "".join(c if c.isascii() and (c.isalnum() or c == "_") else "_" for c in stem)
-    return cleaned if cleaned and not cleaned[0].isdigit() else f"net_{cleaned}"
+    name = cleaned if cleaned and not cleaned[0].isdigit() else f"net_{cleaned}"
+    try:
+        return check_identifier(name)
+    except ValueError as error:
+        raise ValueError(
+            f"{error}, from the file's name; choose another with --name, such as --name {name}_net"
+        ) from None
 
 
 def _prepare_target(path: Path, overwrite: bool, *inputs: Path) -> None:
@@ -295,7 +348,7 @@ def _prepare_target(path: Path, overwrite: bool, *inputs: Path) -> None:
 
 
 def run_bench(args: argparse.Namespace) -> int:
-    """Measure throughput on random uint8 samples and the latency of one."""
+    """Measure throughput on random samples and the latency of one."""
     from gatelight import native
     from gatelight.engine import Engine, available
 
@@ -307,7 +360,8 @@ def run_bench(args: argparse.Namespace) -> int:
     begun = time.perf_counter()
     engine = Engine(circuit, threads=args.threads, code=not args.interpret)
     prepared = time.perf_counter() - begun
-    x = np.random.default_rng(0).integers(0, 256, (args.batch, circuit.features), np.uint8)
+    levels = 2 if getattr(circuit, "feature_kind", "bytes") == "bits" else 256
+    x = np.random.default_rng(0).integers(0, levels, (args.batch, circuit.features), np.uint8)
     batch = _median_seconds(lambda: engine.predict(x), args.seconds)
     one = _median_seconds(lambda: engine.predict(x[:1]), args.seconds / 4)
     say(f"circuit      {circuit.gates:,} gates in {circuit.depth} levels, {len(circuit.outputs):,} bits summed")

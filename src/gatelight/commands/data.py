@@ -10,7 +10,7 @@ _TEXT = """\
 Data sets live in --data FOLDER, in $GATELIGHT_DATA, or in the user's cache folder, as the official files.
 
 Data of one's own is a path in place of a name:
-  mine.npz   x_train, y_train, x_test, y_test (or x, y): uint8 images or numbers in [0, 1], labels 0..classes-1
+  mine.npz   x_train, y_train, x_test, y_test (or x, y): whole numbers 0..255, floats in [0, 1] or bits; labels from 0
   mine.csv   a header, one row for each sample, the label in the last column or in one called label
 
 examples:
@@ -32,7 +32,7 @@ def add_parsers(commands: Any) -> None:
 def run_data(args: argparse.Namespace) -> int:
     """List, get or check; exit code 1 if a check finds damage."""
     from gatelight import data
-    from gatelight.log import DownloadProgress, console, table
+    from gatelight.log import DownloadProgress, console, say, table
 
     if args.action == "get":
         if not args.names:
@@ -42,10 +42,10 @@ def run_data(args: argparse.Namespace) -> int:
             data.get(name, args.data, replace=damaged, progress=DownloadProgress())
     rows = [data.check(name, args.data, deep=args.action != "list") for name in args.names or data.names()]
     lines = [[row.name, row.state, str(row.path), row.description] for row in rows]
-    console.print(table("data sets", ["name", "state", "where", "what"], lines))
+    console.print(table("data sets", ["name", "state", "where", "what"], lines, text=4))
     for row in rows:
         if row.state == "damaged":
-            console.print(f"{row.name} is damaged: {row.detail}; gatelight data get {row.name} fetches it again")
+            say(f"{row.name} is damaged: {row.detail}; gatelight data get {row.name} fetches it again")
         elif row.state == "present" and row.detail:
-            console.print(f"{row.name} can be read, but {row.detail}")
+            say(f"{row.name} can be read, but {row.detail}")
     return 1 if any(row.state == "damaged" for row in rows) else 0

@@ -43,6 +43,7 @@ def _facts() -> list[tuple[str, str]]:
             facts.append((package, importlib.metadata.version(package)))
         except importlib.metadata.PackageNotFoundError:
             facts.append((package, "not installed"))
+    facts.append(("engine", _engine()))
     try:
         import torch
     except ModuleNotFoundError:
@@ -56,6 +57,18 @@ def _facts() -> list[tuple[str, str]]:
 
 def _usable_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _engine() -> str:
+    """What runs circuits here; needs no torch."""
+    from gatelight import native
+    from gatelight.circuit.random import layered_circuit
+    from gatelight.engine import Engine, available
+
+    if not available():
+        return f"numpy alone: {native.why_not() or 'the native library has no engine'}"
+    stats = Engine(layered_circuit(2, (2,))).stats
+    return f"native, {stats.simd}, {'machine code' if stats.code_bytes else 'interpreted'}"
 
 
 def _gpu() -> str:

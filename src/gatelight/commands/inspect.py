@@ -45,9 +45,9 @@ def _inspect_run(args: argparse.Namespace) -> int:
     import numpy as np
     import torch
 
-    from gatelight import data, metrics, plots
-    from gatelight.log import console, percent, table
-    from gatelight.run import load_model
+    from gatelight import metrics, plots
+    from gatelight.log import console, percent, say, table
+    from gatelight.run import load_data, load_model
 
     samples, which = 100 if args.samples is None else args.samples, args.which or "best"
     if samples < 1:
@@ -55,7 +55,7 @@ def _inspect_run(args: argparse.Namespace) -> int:
     folder = args.model if args.model.is_dir() else args.model.parent
     output = args.output or folder / "inspect.png"
     model, header = load_model(args.model, which)
-    dataset = data.load(header["config"]["dataset"], args.data)
+    dataset = load_data(header, folder=args.data)
     model.eval()
     x, y = (torch.from_numpy(a[:samples]) for a in (dataset.train.x, dataset.train.y))
     gradients = metrics.gradient_norms(model, x, y)
@@ -90,7 +90,7 @@ def _inspect_run(args: argparse.Namespace) -> int:
         "commonest functions",
     ]
     console.print(table(title, columns, rows))
-    console.print(f"wrote {output}")
+    say(f"wrote {output}")
     return 0
 
 

@@ -138,9 +138,8 @@ def _list(experiments: list[Experiment], scale: str) -> None:
         f"experiments, with about how long they take at scale {scale} on two cores",
         ["name", "what", "the paper's figures", "time"],
         rows,
+        text=3,
     )
-    for column in made.columns[1:3]:
-        column.justify, column.overflow = "left", "fold"
     console.print(made)
     console.print("run one with: gatelight reproduce NAME [--scale smoke|cpu|paper]")
 
@@ -199,9 +198,7 @@ class _Progress:
 
         self._account(cell)
         left = self._time_left(self._left, self._spent)
-        console.print(
-            f"[{self._done}/{self._count}] {cell.label}: {seconds:.1f} s, {left} left", soft_wrap=True, markup=False
-        )
+        console.print(f"[{self._done}/{self._count}] {cell.label}: {seconds:.1f} s, {left} left", soft_wrap=True)
         self._conclude_finished(cell)
 
     def failed(self, cell: Cell, why: str) -> None:
@@ -209,7 +206,7 @@ class _Progress:
         from gatelight.log import console
 
         self._account(cell)
-        console.print(f"[{self._done}/{self._count}] {cell.label} FAILED: {why}", soft_wrap=True, markup=False)
+        console.print(f"[{self._done}/{self._count}] {cell.label} FAILED: {why}", soft_wrap=True)
         self._conclude_finished(cell)
 
     def _conclude_finished(self, cell: Cell | None = None) -> None:

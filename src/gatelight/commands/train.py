@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import importlib.util
+import math
 import os
+import shlex
 import signal
 import types
 from collections.abc import Iterator
@@ -53,7 +56,7 @@ def add_parsers(commands: Any) -> None:
         "--config",
         type=Path,
         metavar="FILE",
-        help="start from a run's config.json, in which every value is settled; flags beat it",
+        help="start from a run's config.json, which holds what the data set and size had decided; flags beat it",
     )
     run.add_argument("--resume", action="store_true", help="go on with the run in --out from its last checkpoint")
     run.add_argument("--overwrite", action="store_true", help="replace the run in --out")
@@ -99,12 +102,12 @@ def _add_option(group: Any, item: dataclasses.Field[Any]) -> None:
 
 def run_train(args: argparse.Namespace) -> int:
     """Train, showing progress; exit code 130 if stopped by Ctrl-C."""
-    config = _configuration(args)
+    config, dropped = _configuration(args)
 
-    from gatelight import distributed
-    from gatelight.log import TrainingProgress
+    from gatelight import checkpoint, distributed
+    from gatelight.log import TrainingProgress, say
     from gatelight.run import RunFolder, next_folder
-    from gatelight.train import Trainer
+    from gatelight.train import Trainer, same_data
 
     device = choose_device(args.device)
     set_threads(args.threads, device)
@@ -113,12 +116,19 @@ def run_train(args: argparse.Namespace) -> int:
         raise ValueError(f"{out} already holds a run; use --resume to go on or --overwrite to replace it")
     with distributed.process_group(device):
         dataset = _load_dataset(config.dataset, args.data)
+        last = RunFolder(out).file("last.safetensors")
+        if args.resume and last.exists():
+            # Before anything is built: a network for other data may not even be possible.
+            same_data(checkpoint.read_header(last), dataset, last)
         progress = TrainingProgress(args.quiet)
         trainer = Trainer(config, dataset, out, device=device, observer=_observer(progress, out, args.tensorboard))
         if args.resume:
             trainer.resume()
         else:
             trainer.start(overwrite=args.overwrite)
+        if not args.quiet and distributed.rank() == 0:
+            for line in (*dropped, *trainer.notes, *_what_was_read(trainer)):
+                say(line)
         try:
             with stop_on_signal() as stop:
                 done = trainer.run(stop)
@@ -145,8 +155,8 @@ def set_threads(threads: int | None, device: Any) -> None:
         torch.set_num_threads(threads)
 
 
-def _configuration(args: argparse.Namespace) -> TrainConfig:
-    """The configuration from file and flags; with --resume that of the run, from which only --steps may differ."""
+def _configuration(args: argparse.Namespace) -> tuple[TrainConfig, list[str]]:
+    """The configuration from file and flags, and notes; with --resume that of the run, but that --steps may differ."""
     names = [f.name for f in dataclasses.fields(TrainConfig)]
     given = {name: getattr(args, name) for name in names if hasattr(args, name)}
     if args.resume:
@@ -160,9 +170,57 @@ def _configuration(args: argparse.Namespace) -> TrainConfig:
         for name, value in given.items():
             if name != "steps" and value != getattr(config, name):
                 raise ValueError(f"--resume: the run has {name} {getattr(config, name)!r}, not {value!r}")
-        return dataclasses.replace(config, **given)
-    base = read_config(args.config) if args.config else TrainConfig()
-    return from_dict(dataclasses.asdict(base) | given, "the options")
+        return dataclasses.replace(config, **given), []
+    base, notes = TrainConfig(), []
+    if args.config:
+        base = read_config(args.config)
+        changed = [name for name in _NETWORK if name in given and given[name] != getattr(base, name)]
+        stale = [name for name in _of_the_size(base) if name not in given] if changed else []
+        if stale:
+            base = from_dict({**dataclasses.asdict(base), **dict.fromkeys(stale)})
+            other = "is another" if len(changed) == 1 else "are others"
+            notes.append(f"{', '.join(stale)}: not those of {args.config}, as {' and '.join(changed)} {other} here")
+    return from_dict(dataclasses.asdict(base) | given, "the options"), notes
+
+
+#: What decides the values of a network's size.
+_NETWORK = ("dataset", "model", "size", "wide_head")
+#: Classes up to which a width of one's own data is taken for the size's, which is rounded up to a multiple of them.
+_ROUNDED = 1_000
+
+
+def _of_the_size(config: TrainConfig) -> list[str]:
+    """The values of a configuration that are those of its size: they do not hold for another one."""
+    from gatelight.sizes import TASKS, ConvSize, size_of
+
+    size = size_of(config.dataset, config.size, config.model)
+    width = size.k if isinstance(size, ConvSize) else getattr(size, "width", 0)
+    room = 1 if config.dataset in TASKS or isinstance(size, ConvSize) else _ROUNDED
+    temperature = size.temperature * (math.sqrt(10) if config.wide_head else 1.0)
+    same = {
+        "layers": config.layers == getattr(size, "layers", None),
+        "width": config.width is not None and 0 <= config.width - width < room,
+        "temperature": config.temperature == temperature,
+        "thresholds": config.thresholds in (0, size.thresholds or 3),
+    }
+    return [name for name, is_same in same.items() if is_same and getattr(config, name) is not None]
+
+
+def _what_was_read(trainer: Trainer) -> Iterator[str]:
+    """What the data is, in two lines, so that a table or an array that was misread is seen."""
+    dataset, config = trainer.dataset, trainer.config
+    shape = " x ".join(f"{n:,}" for n in dataset.input_shape)
+    inputs = f"images of {shape}" if len(dataset.input_shape) == 3 else f"{shape} features"
+    kind = "bits" if dataset.binary else "bytes" if dataset.train.x.dtype.kind == "u" else "numbers in [0, 1]"
+    label = f", label column {dataset.encoding.label!r}" if dataset.encoding else ""
+    held = f" ({len(trainer.holdout):,} of them for validation)" if trainer.holdout is not trainer.fit else ""
+    yield (
+        f"{dataset.name}: {len(dataset.train):,} rows to train on{held}, {len(dataset.test):,} to test; "
+        f"{inputs}, {kind}{label}"
+    )
+    bits = trainer.model.encode(trainer.inputs[:1].to(trainer.device)).shape[1]
+    how = f" ({config.thresholds} for each value)" if config.thresholds else ""
+    yield f"{dataset.num_classes:,} classes: {some_of(dataset.classes)}; {bits:,} input bits{how}"
 
 
 def _load_dataset(name: str, folder: Path | None) -> Dataset:
@@ -220,20 +278,23 @@ def stop_on_signal() -> Iterator[Any]:
 
 
 def _report(trainer: Trainer, done: bool) -> None:
-    from gatelight import distributed, plots
-    from gatelight.log import console, percent, table
+    from gatelight import distributed
+    from gatelight.log import console, percent, say, table
 
     folder = trainer.folder
     result = trainer.finish() if done else {}
     if distributed.rank() != 0:
         return
     rows = folder.metrics()
-    if rows:
+    if importlib.util.find_spec("matplotlib") is None:
+        say("no curves.png: pip install 'gatelight[train]' for matplotlib")
+    elif rows:
+        from gatelight import plots
+
         plots.save(plots.curves(rows, folder.path.name), folder.file("curves.png"))
+    path = shlex.quote(str(folder.path))
     if not done:
-        console.print(
-            f"stopped at step {trainer.step:,} and saved; go on with: gatelight train --resume --out {folder.path}"
-        )
+        say(f"stopped at step {trainer.step:,} and saved; go on with: gatelight train --resume --out {path}")
         return
     lines = [
         [
@@ -245,31 +306,26 @@ def _report(trainer: Trainer, done: bool) -> None:
         for which in ("best", "last")
     ]
     console.print(table(f"test accuracy on {result['dataset']}", ["weights", "step", "soft", "discretised"], lines))
-    console.print(f"run folder: {folder.path}  (curves.png, metrics.jsonl, config.json, best.safetensors)")
-    console.print(f"next: gatelight inspect {folder.path}    what the gates have become, as table and picture")
+    written = [name for name in _TOLD_FILES if folder.file(name).exists()]
+    say(f"run folder: {folder.path}  ({', '.join(written)})")
+    say(f"next: gatelight inspect {path}    what the gates have become, as table and picture")
+
+
+_TOLD_FILES = ("curves.png", "metrics.jsonl", "config.json", "best.safetensors")
 
 
 def run_eval(args: argparse.Namespace) -> int:
     """Print soft and discretised accuracy."""
-    from gatelight.log import console, percent, table
+    from gatelight.log import DownloadProgress, console, percent, say, table
     from gatelight.metrics import accuracy
-    from gatelight.run import load_model
-    from gatelight.train import task_of
+    from gatelight.run import load_data, load_model
 
     model, header = load_model(args.model, args.which)
-    dataset = _load_dataset(args.dataset or header["config"]["dataset"], args.data)
-    task = task_of(dataset)
-    if list(dataset.classes) != header.get("classes", list(dataset.classes)):
-        raise ValueError(
-            f"the network tells {some_of(header['classes'])} apart, but {dataset.name} has {some_of(dataset.classes)}"
-        )
-    if header["task"]["binary"] and not task.binary:
-        raise ValueError(f"the network takes bits, but the inputs of {dataset.name} are not only 0 and 1")
-    if list(task.shape) != header["task"]["shape"] or task.classes != header["task"]["classes"]:
-        raise ValueError(
-            f"the network takes {tuple(header['task']['shape'])} and tells {header['task']['classes']} classes, "
-            f"but {dataset.name} has {task.shape} and {task.classes}"
-        )
+    dataset = load_data(header, args.dataset, args.data, progress=DownloadProgress())
+    for note in dataset.notes:
+        say(note)
+    if args.dataset is None and header.get("data", dataset.fingerprint) != dataset.fingerprint:
+        say(f"{dataset.name} has changed since the training: its test rows may have been trained on")
     split = dataset.test if args.split == "test" else dataset.train
     measured = accuracy(model, split)
     row = [
@@ -288,7 +344,7 @@ def run_eval(args: argparse.Namespace) -> int:
 def run_plot(args: argparse.Namespace) -> int:
     """Draw curves."""
     from gatelight import plots
-    from gatelight.log import console
+    from gatelight.log import say
     from gatelight.run import RunFolder
 
     output = args.output or args.runs[0] / ("curves.png" if len(args.runs) == 1 else "comparison.png")
@@ -299,5 +355,5 @@ def run_plot(args: argparse.Namespace) -> int:
     runs = [(path.name, RunFolder(path).metrics()) for path in args.runs]
     figure = plots.curves(runs[0][1], runs[0][0]) if len(runs) == 1 else plots.comparison(runs)
     plots.save(figure, output)
-    console.print(f"wrote {output}")
+    say(f"wrote {output}")
     return 0

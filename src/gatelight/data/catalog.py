@@ -18,6 +18,7 @@ from gatelight.data import cifar, mnist, uci
 from gatelight.data.csvfile import load_csv
 from gatelight.data.dataset import Dataset
 from gatelight.data.digits import load_digits
+from gatelight.data.encoding import Encoding
 from gatelight.data.fetch import Progress, Remote, altered, default_folder, ensure, locate, missing
 from gatelight.data.npz import load_npz
 
@@ -43,7 +44,6 @@ _ENTRIES = {
         for n in (1, 2, 3)
     },
 }
-_USER_FILES = {".npz": load_npz, ".csv": load_csv}
 
 
 @dataclass(frozen=True)
@@ -76,6 +76,7 @@ def load(
     *,
     download: bool = True,
     progress: Progress | None = None,
+    encoding: Encoding | None = None,
 ) -> Dataset:
     """Load a dataset; fetch its files first if they are missing.
 
@@ -84,18 +85,27 @@ def load(
         folder: The data folder; by default ``$GATELIGHT_DATA``, else ``gatelight`` in the user's cache folder.
         download: False to raise for a missing file rather than fetch it.
         progress: Called with what is fetched, the bytes done and the total.
+        encoding: For a ``.csv`` file: that of another table, whose ranges, words and classes then hold for this one.
 
     Raises:
         ValueError: If the name is unknown, or files are missing or damaged.
         ImportError: If ``digits`` is wanted and scikit-learn is not installed.
     """
-    reader = _USER_FILES.get(Path(name).suffix.lower())
-    if reader is not None:
-        return reader(Path(name).expanduser())
+    if is_table(name):
+        return load_csv(Path(name).expanduser(), encoding)
+    if encoding is not None:
+        raise ValueError(f"an encoding is for .csv files, and {name} is none")
+    if Path(name).suffix.lower() == ".npz":
+        return load_npz(Path(name).expanduser())
     entry = _entry(name)
     place = _folder(folder)
     ensure(entry.files, place, download=download, progress=progress)
     return entry.load(place)
+
+
+def is_table(name: str) -> bool:
+    """Whether a name is the path of a ``.csv`` file."""
+    return Path(name).suffix.lower() == ".csv"
 
 
 def available(folder: str | Path | None = None, *, deep: bool = True) -> list[Status]:

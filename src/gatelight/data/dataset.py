@@ -9,11 +9,19 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
+import hashlib
+import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from gatelight.data.encoding import Encoding, class_name
+from gatelight.names import some_of
 
 #: More classes than this are taken for a mistake (labels that are really measurements or row numbers).
 MAX_CLASSES = 10_000
@@ -24,7 +32,7 @@ class Split:
     """Inputs and labels of one part of a dataset.
 
     Attributes:
-        x: uint8 [n, channels, height, width] images, or float32 [n, features] values in [0, 1].
+        x: uint8 or float32 [n, channels, height, width] images, or float32 [n, features]; floats lie in [0, 1].
         y: int64 [n], the class of each row, from 0 to classes - 1.
     """
 
@@ -39,13 +47,24 @@ class Split:
 class Dataset:
     """A train and a test split with the names of classes and features; checks itself when built.
 
+    Inputs may be given as any numbers, in any byte order, images also as [n, height, width]; the attributes hold them
+    as :class:`Split` says. Whole numbers are divided by 255 (images of whole numbers become uint8, which means the
+    same), unless they are bools or ``binary`` says that they are bits; floats stay as they are.
+
+    >>> pixels = Split(np.array([[[0, 51], [102, 255]]] * 2), np.array([0, 1], np.uint8))
+    >>> images = Dataset("tiny", pixels, pixels, ("a", "b"), (), binary=False)
+    >>> images.train.x.dtype, images.input_shape
+    (dtype('uint8'), (1, 2, 2))
+
     Attributes:
         name: What the dataset is called.
         train: The split to learn from.
         test: The split to measure on; agrees with ``train`` in shape and dtype.
         classes: The name of each class.
         feature_names: The name of each feature, or () for images.
-        binary: True if ``x`` holds only 0 and 1, so that no thermometer is needed.
+        binary: True if ``x`` holds only 0 and 1, so that no thermometer is needed; it is then float32.
+        encoding: For a table, how its columns became features.
+        notes: What the reader of a file decided, in lines that a user should see.
 
     Raises:
         ValueError: If shapes, dtypes, values or labels break the rules above.
@@ -57,8 +76,15 @@ class Dataset:
     classes: tuple[str, ...]
     feature_names: tuple[str, ...]
     binary: bool
+    encoding: Encoding | None = None
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        for part in ("train", "test"):
+            split = getattr(self, part)
+            where = f"{self.name}, {part} split"
+            x = _as_inputs(split.x, where, self.binary)
+            object.__setattr__(self, part, Split(x, _as_labels(split.y, where)))
         if not 2 <= len(self.classes) <= MAX_CLASSES:
             raise ValueError(f"{self.name}: needs 2 to {MAX_CLASSES} classes, got {len(self.classes)}")
         for kind, listed in (("class", self.classes), ("feature", self.feature_names)):
@@ -80,6 +106,36 @@ class Dataset:
     def num_classes(self) -> int:
         """How many classes there are."""
         return len(self.classes)
+
+    @functools.cached_property
+    def fingerprint(self) -> str:
+        """A hash of what a network is trained on: train inputs and labels, names of classes and features."""
+        digest = hashlib.blake2b(digest_size=16)
+        x, y = self.train.x, self.train.y
+        about = [str(x.dtype), x.shape, self.classes, self.feature_names]
+        digest.update(json.dumps(about).encode())
+        digest.update(np.ascontiguousarray(x).data)
+        digest.update(np.ascontiguousarray(y).data)
+        return digest.hexdigest()
+
+    def all_rows(self) -> Split:
+        """The train rows, then the test rows."""
+        x, y = (np.concatenate([getattr(part, key) for part in (self.train, self.test)]) for key in "xy")
+        return Split(x, y)
+
+    def with_classes(self, classes: Sequence[str]) -> Dataset:
+        """The same data with labels that count in the order of ``classes``, matched by name.
+
+        Names that are numbers match by value, "1" and "1.0" are one class.
+
+        Raises:
+            ValueError: If a class of this dataset is not among them.
+        """
+        if tuple(classes) == self.classes:
+            return self
+        order = class_order(self.classes, classes, self.name)
+        train, test = (Split(split.x, order[split.y]) for split in (self.train, self.test))
+        return dataclasses.replace(self, train=train, test=test, classes=tuple(classes))
 
 
 def validation_split(split: Split, fraction: float, seed: int) -> tuple[Split, Split]:
@@ -121,33 +177,80 @@ def class_labels(values: NDArray[Any], where: str) -> NDArray[np.int64]:
     return values.astype(np.int64)
 
 
+def class_order(given: Sequence[str], wanted: Sequence[str], where: str) -> NDArray[np.int64]:
+    """Where each of the given classes stands among the wanted ones, by name, int64 [given].
+
+    >>> class_order(("no", "yes"), ("yes", "no"), "mine"), class_order(("0", "1"), ("1.0", "0.0"), "mine")
+    (array([1, 0]), array([1, 0]))
+    """
+    key = class_name if set(given) - set(wanted) else str
+    place = {key(name): index for index, name in enumerate(wanted)}
+    for name in given:
+        if key(name) not in place or len(place) < len(wanted):
+            raise ValueError(f"{where} has the class {name!r:.60}, expected one of {some_of(tuple(wanted))}")
+    return np.array([place[key(name)] for name in given], np.int64)
+
+
 def is_bits(*arrays: NDArray[Any]) -> bool:
     """Whether all values are 0 or 1."""
-    return all(bool(np.all((values == 0) | (values == 1))) for values in arrays)
+    # The look at a few values spares most data the whole comparison.
+    return all(_all_bits(values[:8]) and _all_bits(values) for values in arrays)
+
+
+def _all_bits(values: NDArray[Any]) -> bool:
+    return bool(np.all((values == 0) | (values == 1)))
+
+
+def _as_inputs(given: Any, where: str, binary: bool) -> NDArray[Any]:
+    """Inputs as a :class:`Split` has them; values are checked later."""
+    x = np.asarray(given)
+    if x.dtype.kind not in "fiub":
+        raise ValueError(f"{where}: inputs must be numbers, got dtype {x.dtype}")
+    if x.ndim == 3:
+        x = x[:, None]
+    if x.ndim not in (2, 4):
+        raise ValueError(
+            f"{where}: x must be [n, features], [n, height, width] or [n, channels, height, width], "
+            f"got {_describe(x)}{single_sample(x)}"
+        )
+    if x.dtype.kind in "bf":
+        with np.errstate(over="ignore"):  # what is too large for float32 is out of range anyway
+            return x.astype(np.float32, copy=False)
+    if x.size and (x.min() < 0 or x.max() > 255):
+        raise ValueError(f"{where}: whole-number inputs must lie in 0..255, got {x.min()}..{x.max()}")
+    if binary:
+        return x.astype(np.float32)
+    return x.astype(np.uint8, copy=False) if x.ndim == 4 else x.astype(np.float32) / np.float32(255)
+
+
+def _as_labels(given: Any, where: str) -> NDArray[np.int64]:
+    y = np.asarray(given)
+    if y.dtype.kind not in "iu":
+        raise ValueError(f"{where}: labels must be whole numbers, got dtype {y.dtype}")
+    return y.astype(np.int64, copy=False)
+
+
+def single_sample(x: NDArray[Any]) -> str:
+    """A hint for inputs that lack the axis of the samples, or nothing."""
+    if x.ndim not in (0, 1):
+        return ""
+    return f"; a single sample is [1, {x.size}], as x[None] makes it" if x.ndim else "; this is a single number"
 
 
 def _check_split(where: str, split: Split, dataset: Dataset) -> None:
     x, y = split.x, split.y
-    if not isinstance(x, np.ndarray) or not isinstance(y, np.ndarray):
-        raise ValueError(f"{where}: x and y must be numpy arrays, got {type(x).__name__}, {type(y).__name__}")
-    images = x.ndim == 4 and x.dtype == np.uint8
-    if not images and not (x.ndim == 2 and x.dtype == np.float32):
-        raise ValueError(
-            f"{where}: x must be uint8 [n, channels, height, width] or float32 [n, features], got {_describe(x)}"
-        )
     if len(x) == 0 or x.size == 0:
         raise ValueError(f"{where}: is empty, x has shape {list(x.shape)}")
-    if y.shape != (len(x),) or y.dtype != np.int64:
-        raise ValueError(f"{where}: y must be int64 [{len(x)}], got {_describe(y)}")
+    if y.shape != (len(x),):
+        raise ValueError(f"{where}: {len(x)} inputs need labels of shape [{len(x)}], got {list(y.shape)}")
     if y.min() < 0 or y.max() >= len(dataset.classes):
         raise ValueError(f"{where}: labels must lie in 0..{len(dataset.classes) - 1}, got {y.min()}..{y.max()}")
-    if images:
-        if dataset.binary or dataset.feature_names:
-            raise ValueError(f"{where}: images are neither binary nor do they have feature names")
-        return
+    if x.ndim == 4 and dataset.feature_names:
+        raise ValueError(f"{where}: images do not have feature names")
     if dataset.feature_names and len(dataset.feature_names) != x.shape[1]:
         raise ValueError(f"{where}: {len(dataset.feature_names)} feature names for {x.shape[1]} features")
-    check_unit_range(x, where)
+    if x.dtype == np.float32:
+        check_unit_range(x, where)
     if dataset.binary and not is_bits(x):
         raise ValueError(f"{where}: a binary dataset holds only 0 and 1")
 

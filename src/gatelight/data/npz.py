@@ -6,13 +6,16 @@ out as the test split (always the same rows). ``classes`` and ``feature_names``,
 ======================  =======================================================================================
 x                       becomes
 ======================  =======================================================================================
-[n, features]           float32 [n, features]: floats in [0, 1] as they are, whole numbers 0..255 divided by 255,
-                        bools and arrays of only 0 and 1 as bits
-[n, height, width] or   uint8 images [n, channels, height, width]: whole numbers 0..255 as they are, floats in
-[n, channels, h, w]     [0, 1] rounded to 255ths, bools and arrays of only 0 and 1 as 0 and 255
+[n, features]           float32 [n, features]: floats in [0, 1] as they are, whole numbers 0..255 divided by 255
+[n, height, width] or   images [n, channels, height, width]: whole numbers 0..255 as uint8, floats in [0, 1] as
+[n, channels, h, w] or  float32, as they are
+[n, h, w, channels]
+either                  bools and arrays of only 0 and 1 become bits: float32, a binary dataset
 ======================  =======================================================================================
 
-``y`` holds whole numbers from 0. :func:`load_samples` reads samples to label by the same rules.
+Images with the channels last are recognised by a last axis of 1, 3 or 4 where the first is none of these, and noted.
+Where the shape leaves it open the file is refused, unless it holds ``layout``, the string ``channels-first`` or
+``channels-last``. ``y`` holds whole numbers from 0. :func:`load_samples` reads samples to label.
 """
 
 from __future__ import annotations
@@ -28,7 +31,8 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gatelight.data.dataset import Dataset, Split, check_unit_range, class_labels, holdout, is_bits
+from gatelight.data.dataset import Dataset, Split, check_unit_range, class_labels, holdout, is_bits, single_sample
+from gatelight.names import check_name
 
 #: What the arrays of one file may take in memory, together.
 MAX_BYTES = 1 << 32
@@ -37,7 +41,10 @@ TEST_FRACTION = 0.2
 _MAX_HEADER = 1 << 14
 _DTYPE = re.compile(r"[<>|=](b1|[iu][1248]|f[248]|U[1-9]\d{0,5})")
 _PARTS = ("x_train", "y_train", "x_test", "y_test")
-_NAMES = ("classes", "feature_names")
+_NAMES = ("classes", "feature_names", "layout")
+LAYOUTS = ("channels-first", "channels-last")
+ROWS = ("all", "test", "train")
+_CHANNELS = (1, 3, 4)
 #: What zipfile raises on files that are damaged, encrypted or of a kind it does not know.
 _DAMAGE = (
     zipfile.BadZipFile, zlib.error, EOFError, struct.error,
@@ -74,15 +81,19 @@ def load_npz(path: Path) -> Dataset:
     if not classes:
         highest = max(int(train_labels.max()), int(test_labels.max()))
         classes = tuple(str(i) for i in range(highest + 1))
-    train, test = _inputs({f"{path}, train split": x_train, f"{path}, test split": x_test})
-    binary = train.ndim == 2 and is_bits(train, test)
+    _check_numbers({f"{path}, train split": x_train, f"{path}, test split": x_test})
+    layout = _layout(arrays, path)
+    train, note = _channels_first(x_train, layout, str(path))
+    test, _ = _channels_first(x_test, layout, str(path))
     return Dataset(
         path.stem,
         Split(train, train_labels),
         Split(test, test_labels),
         classes,
         _names(arrays, "feature_names", path),
-        binary=binary,
+        # Whole numbers mean 0..255, unless there is nothing but 0 and 1; one rule for all parts.
+        binary=is_bits(train, test),
+        notes=(note,) if note else (),
     )
 
 
@@ -90,38 +101,94 @@ class Samples(NamedTuple):
     """What :func:`load_samples` finds.
 
     Attributes:
-        x: Inputs as a :class:`Dataset` has them.
+        x: Inputs as the file has them, but images as [n, channels, height, width].
         y: Labels, int64 [n], or None.
         classes: Names of the classes, or ().
-        as_bits: Whether ``x`` was whole numbers and, being only 0 and 1, was taken for bits.
+        rows: Which rows these are: ``all``, ``test`` or ``train``.
+        total: How many rows the file has.
+        notes: What was decided on the way, in lines that a user should see.
     """
 
     x: NDArray[Any]
     y: NDArray[np.int64] | None
     classes: tuple[str, ...]
-    as_bits: bool
+    rows: str
+    total: int
+    notes: tuple[str, ...] = ()
 
 
-def load_samples(path: Path) -> Samples:
-    """Read all of ``x`` (or ``x_test``, if there is one) and the labels beside it; of an ``.npy`` file its array.
+def load_samples(path: Path, rows: str | None = None) -> Samples:
+    """Read inputs, and the labels beside them, from an ``.npz`` file; of an ``.npy`` file its array.
+
+    Numbers stay as they are in the file, whatever their range: whoever takes them says what they mean.
+
+    Args:
+        path: The file.
+        rows: ``test`` or ``train``, the rows that :func:`load_npz` puts there, or ``all`` in the order of the file (the
+            train rows first where it has both). None is ``test`` where the file has such a split, else ``all``.
 
     Raises:
-        ValueError: If the file is damaged, has no inputs or holds values that break the rules.
+        ValueError: If the file is damaged, has no inputs or not these rows, or breaks the rules.
     """
+    if rows is not None:
+        check_name("choice of rows", rows, ROWS)
     arrays = _read_npy(path) if path.suffix.lower() == ".npy" else read_arrays(path)
-    part = next((part for part in ("_test", "") if f"x{part}" in arrays), None)
-    if part is None:
-        raise ValueError(f"{path}: has no array x or x_test, only {', '.join(sorted(arrays)) or 'nothing of use'}")
-    given, y = arrays[f"x{part}"], arrays.get(f"y{part}")
-    where = f"{path}, x{part}"
-    _check_dimensions(given, where)
-    if y is not None:
-        _check_labels(given, y, where)
-        y = class_labels(y, f"{path}, y{part}")
-    (x,) = _inputs({where: given})
-    return Samples(
-        x, y, _names(arrays, "classes", path), given.dtype.kind in "iu" and given.size > 0 and is_bits(given)
-    )
+    parts = {key: arrays[key] for key in _sources(arrays, path)}
+    for key, x in parts.items():
+        _check_dimensions(x, f"{path}, {key}")
+    labels = {key: arrays.get(key.replace("x", "y", 1)) for key in parts}
+    for key, given in labels.items():
+        if given is not None:
+            _check_labels(parts[key], given, f"{path}, {key}")
+            labels[key] = class_labels(given, f"{path}, {key.replace('x', 'y', 1)}")
+    _check_dtypes({f"{path}, {key}": x for key, x in parts.items()})
+    total = sum(len(x) for x in parts.values())
+    x, y, chosen = _choose(path, parts, labels, rows)
+    x, note = _channels_first(x, _layout(arrays, path), str(path))
+    return Samples(x, y, _names(arrays, "classes", path), chosen, total, (note,) if note else ())
+
+
+def _sources(arrays: dict[str, NDArray[Any]], path: Path) -> tuple[str, ...]:
+    """Which arrays are the inputs, by the same order of preference as :func:`load_npz`."""
+    if all(part in arrays for part in _PARTS):
+        return "x_train", "x_test"
+    if "x" in arrays and ("y" in arrays or "x_test" not in arrays):
+        return ("x",)
+    if "x_test" in arrays:
+        return ("x_test",)
+    raise ValueError(f"{path}: has no array x or x_test, only {', '.join(sorted(arrays)) or 'nothing of use'}")
+
+
+def _choose(
+    path: Path, parts: dict[str, NDArray[Any]], labels: dict[str, NDArray[Any] | None], rows: str | None
+) -> tuple[NDArray[Any], NDArray[np.int64] | None, str]:
+    """The inputs and labels of the rows that are wanted, and which these are."""
+    if len(parts) == 2:
+        rows = rows or "test"
+        keys = ["x_train", "x_test"] if rows == "all" else [f"x_{rows}"]
+        if len(keys) == 2 and parts["x_train"].shape[1:] != parts["x_test"].shape[1:]:
+            raise ValueError(f"{path}: x_train and x_test have different shapes, choose one of them")
+        return np.concatenate([parts[key] for key in keys]), np.concatenate([_given(labels[key]) for key in keys]), rows
+    ((key, x),) = parts.items()
+    y = labels[key]
+    if key == "x_test":
+        if rows == "train":
+            raise ValueError(f"{path}: has no train rows, only x_test")
+        return x, y, "test"
+    if y is None or len(x) < 2:
+        if rows in ("test", "train"):
+            raise ValueError(f"{path}: has no {rows} rows: nothing is held out of a file without labels")
+        return x, y, "all"
+    if rows == "all":
+        return x, y, rows
+    rest, held = holdout(len(x), TEST_FRACTION, seed=0)
+    picked = rest if rows == "train" else held
+    return x[picked], y[picked], rows or "test"
+
+
+def _given(labels: NDArray[Any] | None) -> NDArray[Any]:
+    assert labels is not None
+    return labels
 
 
 def _read_npy(path: Path) -> dict[str, NDArray[Any]]:
@@ -143,7 +210,7 @@ def _check_dimensions(x: NDArray[Any], where: str) -> None:
     if x.ndim not in (2, 3, 4):
         raise ValueError(
             f"{where}: x must be [n, features], [n, height, width] or [n, channels, height, width], "
-            f"got shape {list(x.shape)}"
+            f"got shape {list(x.shape)}{single_sample(x)}"
         )
 
 
@@ -152,30 +219,71 @@ def _check_labels(x: NDArray[Any], y: NDArray[Any], where: str) -> None:
         raise ValueError(f"{where}: {len(x)} inputs need labels of shape [{len(x)}], got {list(y.shape)}")
 
 
-def _inputs(parts: dict[str, NDArray[Any]]) -> list[NDArray[Any]]:
-    """Bring inputs, given by where they are from, to float32 [n, features] or uint8 [n, channels, height, width]."""
-    arrays = [x[:, None] if x.ndim == 3 else x for x in parts.values()]
-    for where, x in zip(parts, arrays, strict=True):
-        if x.dtype.kind not in "fiub":
-            raise ValueError(f"{where}: inputs must be numbers, got dtype {x.dtype}")
+def _check_numbers(parts: dict[str, NDArray[Any]]) -> None:
+    """Refuse inputs, given by where they are from, that are not numbers in range or mix floats with whole numbers."""
+    _check_dtypes(parts)
+    for where, x in parts.items():
         if x.size and x.dtype.kind == "f":
             check_unit_range(x, where)
         elif x.size and (x.min() < 0 or x.max() > 255):
             raise ValueError(f"{where}: whole-number inputs must lie in 0..255, got {x.min()}..{x.max()}")
-    floats = {x.dtype.kind == "f" for x in arrays}
-    if len(floats) > 1:
-        raise ValueError(f"{' and '.join(parts)}: inputs have dtypes {' and '.join(str(x.dtype) for x in arrays)}")
-    # Whole numbers mean 0..255, unless there is nothing but 0 and 1; one rule for all parts.
-    unit = floats == {True} or is_bits(*arrays)
-    return [(_as_images if x.ndim == 4 else _as_values)(x, unit) for x in arrays]
 
 
-def _as_images(x: NDArray[Any], unit: bool) -> NDArray[np.uint8]:
-    return np.rint(x * np.float32(255)).astype(np.uint8) if unit else x.astype(np.uint8)
+def _check_dtypes(parts: dict[str, NDArray[Any]]) -> None:
+    for where, x in parts.items():
+        if x.dtype.kind not in "fiub":
+            raise ValueError(f"{where}: inputs must be numbers, got dtype {x.dtype}")
+    if len({x.dtype.kind == "f" for x in parts.values()}) > 1:
+        dtypes = " and ".join(str(x.dtype) for x in parts.values())
+        raise ValueError(f"{' and '.join(parts)}: inputs have dtypes {dtypes}")
 
 
-def _as_values(x: NDArray[Any], unit: bool) -> NDArray[np.float32]:
-    return x.astype(np.float32) if unit else x.astype(np.float32) / np.float32(255)
+def _layout(arrays: dict[str, NDArray[Any]], path: Path) -> str | None:
+    given = arrays.get("layout")
+    if given is None:
+        return None
+    if given.ndim != 0 or given.dtype.kind != "U":
+        raise ValueError(f"{path}: layout must be one string, got {given.dtype} of shape {list(given.shape)}")
+    return check_name(f"layout in {path}", str(given), LAYOUTS)
+
+
+def _channels_first(x: NDArray[Any], layout: str | None, where: str) -> tuple[NDArray[Any], str]:
+    """Images as [n, channels, height, width], and a line on what was done, if anything."""
+    if x.ndim == 3:
+        return x[:, None], ""
+    if x.ndim != 4 or not _channels_are_last(x.shape[1:], layout, where):
+        return x, ""
+    height, width, channels = x.shape[1:]
+    note = f"{where} holds images with the channels last, {height} x {width} x {channels}; they are put first"
+    return np.ascontiguousarray(x.transpose(0, 3, 1, 2)), note
+
+
+def _channels_are_last(shape: tuple[int, ...], layout: str | None, where: str) -> bool:
+    """Whether images of a shape (a, b, c) have their channels last; refused where one cannot tell.
+
+    One of a and c is 1, 3 or 4, or both are and the other two axes of one reading alone are a square.
+    """
+    if layout is not None:
+        return layout == "channels-last"
+    first, middle, last = shape
+    could_be_first, could_be_last = first in _CHANNELS, last in _CHANNELS
+    squares = middle == last, first == middle
+    if could_be_first and could_be_last and first != last and squares[0] != squares[1]:
+        return squares[1]
+    if could_be_first and not could_be_last:
+        return False
+    if could_be_last and not could_be_first:
+        return True
+    # A square with something else behind it is more likely an image than that many channels.
+    if not could_be_first and not (squares[1] and last < first):
+        return False
+    # Of one channel, and one pixel high or wide, both readings are the same numbers.
+    if first == last == 1:
+        return False
+    raise ValueError(
+        f"{where}: images of shape {list(shape)} could have their channels first or last; bring them to "
+        f"[n, channels, height, width] and add an array layout, the string 'channels-first'"
+    )
 
 
 def _names(arrays: dict[str, NDArray[Any]], key: str, path: Path) -> tuple[str, ...]:
