@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 # Two test workers with torch threads that spin while they wait would fight for the cores.
 export OMP_WAIT_POLICY ?= passive
 
-.PHONY: demo test lint sanitize clean
+.PHONY: demo test lint sanitize fuzz clean
 
 ## Train a network on the digits data, round it to a circuit, prove the circuit and run it.
 demo: $(READY)
@@ -24,6 +24,12 @@ test: lint
 sanitize: $(READY)
 	tests/ops/sanitize.sh
 	PYTHON=$(BIN)/python tests/engine/fuzz.sh 20000 30000
+
+## Random models, inputs and calls: stack = sequential = circuit, one rule for inputs, no crash under AddressSanitizer.
+fuzz: $(READY)
+	$(BIN)/python tests/fuzz/models.py 2500
+	$(BIN)/python tests/fuzz/inputs.py 3000
+	PYTHON=$(BIN)/python tests/fuzz/api.sh 20000
 
 lint: $(READY)
 	$(BIN)/ruff check .

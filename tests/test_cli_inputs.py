@@ -10,7 +10,6 @@ import pytest
 from numpy.typing import NDArray
 
 from gatelight import models
-from gatelight.circuit import Circuit
 from gatelight.cli import main
 from gatelight.discretization import discretize
 
@@ -47,7 +46,6 @@ def meaning(x: NDArray[Any], kind: str) -> NDArray[np.float32] | None:
     return values.astype(np.float32) if fits else None
 
 
-@pytest.mark.skipif(not hasattr(Circuit, "feature_kind"), reason="circuits do not say what they take")
 @pytest.mark.parametrize("kind", ["bits", "bytes"])
 def test_every_array_is_read_as_the_circuit_reads_it(
     kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

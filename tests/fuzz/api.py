@@ -57,6 +57,7 @@ class Hostile:
         self.random = random.Random(seed)
         torch.manual_seed(seed)
         self.numpy = np.random.default_rng(seed)
+        self.level = self.random.choice((0.0, 0.2, 1.0))
 
     def pick(self, *options: Any) -> Any:
         return self.random.choice(options)
@@ -64,24 +65,28 @@ class Hostile:
     def chance(self, p: float) -> bool:
         return self.random.random() < p
 
+    def odd(self, p: float) -> bool:
+        """Whether to be hostile here; a third of the calls are not at all, a third seldom."""
+        return self.random.random() < p * self.level
+
     def size(self, right: int) -> Any:
         """Mostly what is right."""
-        if self.chance(0.85):
+        if not self.odd(0.15):
             return right
-        return self.pick(*SIZES, right + 1, right - 1, 2.5, "3", None, True, 1 << 20)
+        return self.pick(*SIZES, right + 1, right - 1, 2.5, "3", None, True, 1 << 10, 1 << 40)
 
     def small(self) -> int:
         return int(self.pick(1, 2, 3, 4, 5, 8, 13, 17, 32, 40))
 
     def tensor(self, *shape: int) -> Any:
         """Values in [0, 1], mostly of the right shape and dtype, in any layout."""
-        sizes = [n if self.chance(0.95) else max(0, int(self.pick(0, 1, n + 1, n - 1, 2 * n))) for n in shape]
-        if self.chance(0.03):
+        sizes = [n if not self.odd(0.05) else max(0, int(self.pick(0, 1, n + 1, n - 1, 2 * n))) for n in shape]
+        if self.odd(0.03):
             sizes = self.pick(sizes[:-1], [*sizes, 1], [1, *sizes], [])
         x = torch.rand(sizes)
-        if self.chance(0.1) and x.numel():
+        if self.odd(0.1) and x.numel():
             x.view(-1)[self.random.randrange(x.numel())] = self.pick(float("nan"), float("inf"), -1e30, 2.0, -0.0)
-        x = x.to(self.pick(*DTYPES)) if self.chance(0.2) else x
+        x = x.to(self.pick(*DTYPES)) if self.odd(0.2) else x
         layout = self.random.random()
         if layout < 0.1 and x.ndim >= 2:
             x = x.transpose(0, -1).contiguous().transpose(0, -1)
@@ -91,23 +96,23 @@ class Hostile:
             x = torch.cat([x, x], -1)[..., ::2]
         elif layout < 0.33 and x.ndim >= 1 and x.numel() > 4:
             x = x.as_strided(x.shape, [self.pick(0, 1, 1, 2)] + [0] * (x.ndim - 1))
-        elif layout < 0.35:
+        elif layout < 0.35 and self.odd(1.0):
             x = x.to("meta")
-        elif layout < 0.37 and x.ndim == 2 and x.is_floating_point():
+        elif layout < 0.37 and self.odd(1.0) and x.ndim == 2 and x.is_floating_point():
             x = x.to_sparse()
-        elif layout < 0.38:
+        elif layout < 0.38 and self.odd(1.0):
             return self.pick(x.tolist(), None, "x", x.to(torch.float32).numpy() if x.device.type == "cpu" else None, 3)
         if self.chance(0.1) and x.is_floating_point():
             x.requires_grad_()
         return x
 
     def fanin(self, gates: int, arity: int, features: int) -> Any:
-        sizes = [n if self.chance(0.95) else max(0, n + self.pick(-1, 1, 5)) for n in (gates, arity)]
+        sizes = [n if not self.odd(0.05) else max(0, n + self.pick(-1, 1, 5)) for n in (gates, arity)]
         fanin = torch.randint(0, max(features, 1), sizes, dtype=torch.int32)
-        if self.chance(0.2) and fanin.numel():
+        if self.odd(0.2) and fanin.numel():
             at = self.random.randrange(fanin.numel())
             fanin.view(-1)[at] = self.pick(-1, features, features + 1, 1 << 30, -(1 << 31), (1 << 31) - 1)
-        if self.chance(0.05):
+        if self.odd(0.05):
             fanin = fanin.to(self.pick(torch.int64, torch.float32, torch.int16, torch.bool))
         if self.chance(0.1):
             fanin = fanin.t().contiguous().t()
@@ -119,13 +124,13 @@ class Hostile:
 
     def array(self, *shape: int) -> Any:
         """A numpy array of any dtype and layout."""
-        sizes = [n if self.chance(0.95) else max(0, int(self.pick(0, 1, n + 1, n - 1))) for n in shape]
+        sizes = [n if not self.odd(0.05) else max(0, int(self.pick(0, 1, n + 1, n - 1))) for n in shape]
         values = self.numpy.random(sizes)
         if self.chance(0.3):
             values = values.round()
         x: Any = values
         with np.errstate(all="ignore"):
-            x = values.astype(self.pick("f4", "f8", "u1", "?", *NUMPY))
+            x = values.astype(self.pick(*NUMPY) if self.odd(0.3) else self.pick("f4", "f8", "u1", "?"))
         if x.dtype == np.uint8 and self.chance(0.7):
             x = self.numpy.integers(0, 256, sizes, np.uint8)
         layout = self.random.random()
@@ -157,7 +162,7 @@ def read(result: Any) -> None:
         if isinstance(value, Tensor) and value.device.type == "cpu" and value.layout == torch.strided:
             if value.requires_grad and value.is_floating_point():
                 value.sum().backward()
-            value.detach().clone().view(-1).sum()
+            value.detach().clone().sum()
         elif isinstance(value, np.ndarray) and value.dtype.kind in "iuf":
             value.copy().sum()
 
@@ -176,14 +181,14 @@ def layers_of(h: Hostile, features: int) -> tuple[list[Any], list[Any], list[Any
     fanins, thetas, kinds = [], [], []
     for _ in range(h.random.randint(1, 4)):
         gates, arity = h.small(), h.random.randint(1, 6 if h.chance(0.3) else 2)
-        kind = h.pick(*KINDS) if h.chance(0.1) else h.pick(*cpu.KINDS)
+        kind = h.pick(*KINDS) if h.odd(0.1) else h.pick(*cpu.KINDS)
         if kind == "op":
             arity = min(arity, 3)
         fanins.append(h.fanin(gates, arity, features))
         thetas.append(h.theta(gates, kind, arity))
         kinds.append(kind)
         features = gates
-    if h.chance(0.03):
+    if h.odd(0.03):
         h.pick(fanins, thetas, kinds).pop()
     return fanins, thetas, kinds, features
 
@@ -191,14 +196,14 @@ def layers_of(h: Hostile, features: int) -> tuple[list[Any], list[Any], list[Any
 def call_stack(h: Hostile) -> Any:
     batch, features = h.small(), h.small()
     fanins, thetas, kinds, gates = layers_of(h, features)
-    layers: Any = fanins, thetas, kinds
-    x, mode = h.tensor(batch, features), h.pick("auto", "keep", "keep-bf16", "recompute", "all")
+    x, mode = h.tensor(batch, features), h.pick("auto", "keep", "keep-bf16", "recompute") if not h.odd(0.1) else "all"
     if h.chance(0.6):
-        return ops.stack(x, *layers, mode)
-    out, saved = cpu.stack_fwd(turned(x), *layers, mode)
-    if h.chance(0.3):
+        return ops.stack(x, fanins, thetas, kinds, mode)
+    out, saved = cpu.stack_fwd(turned(x), fanins, thetas, kinds, mode)
+    if h.odd(0.3):
         saved = h.pick(saved[1:], saved[:-1], torch.zeros_like(saved), saved.flip(0), saved[::2], None)
-    return [*cpu.stack_bwd(h.tensor(gates, batch), turned(x), saved, *layers, mode, True)[1], out]
+    grads = cpu.stack_bwd(h.tensor(gates, batch), turned(x), saved, fanins, thetas, kinds, mode, True)
+    return [*grads[1], out]
 
 
 def call_conv(h: Hostile) -> Any:
@@ -230,7 +235,7 @@ def call_layers(h: Hostile) -> Any:
     width: Any = features
     for _ in range(h.random.randint(1, 3)):
         gates, arity = h.small(), h.random.randint(1, 4)
-        wiring: Any = h.pick("random", "random", "unique", "all")
+        wiring: Any = "all" if h.odd(0.1) else "random"
         if h.chance(0.3):
             wiring = h.fanin(gates, arity, width)
             wiring = h.pick(wiring, wiring.tolist(), wiring.numpy())
@@ -242,14 +247,14 @@ def call_layers(h: Hostile) -> Any:
         )  # fmt: skip
         width = gates
     stack = LogicStack(layers, memory=h.pick("auto", "keep", "recompute"))
-    if h.chance(0.2):
+    if h.odd(0.2):
         layer = h.pick(*layers)
         layer.fanin[0, 0] = h.pick(-1, 10**6, 1 << 30, 0)
-    if h.chance(0.1):
+    if h.odd(0.1):
         h.pick(*layers).fanin = h.fanin(3, 2, features)
-    if h.chance(0.1):
+    if h.odd(0.1):
         h.pick(*layers).theta = nn.Parameter(torch.rand(2, 4))
-    if h.chance(0.1):
+    if h.odd(0.1):
         stack._modules["0"] = LogicDense(h.small(), h.small())
     x = h.tensor(batch, features)
     out = stack(x)
@@ -266,14 +271,15 @@ def call_images(h: Hostile) -> Any:
         layers.append(
             LogicConv2d(
                 h.size(channels), h.size(out), h.size(h.pick(1, 2, 3, (2, 2))), tree_depth=h.size(h.pick(1, 2, 3)),
-                padding=h.pick(0, 1, "same", "valid", (1, 1), -1, 1 << 20), stride=h.size(h.pick(1, 2)), seed=0,
-                arity=h.pick(2, 2, 3), channels_per_tree=h.pick(None, None, 1, channels + 1),
+                padding=h.pick("same", -1, 1 << 8, 1 << 40) if h.odd(0.3) else h.pick(0, 1, "valid", (1, 1)),
+                stride=h.size(h.pick(1, 2)), seed=0,
+                arity=h.pick(2, 2, 3), channels_per_tree=h.pick(None, 1) if not h.odd(0.2) else channels + 1,
             )
         )  # fmt: skip
         channels = out
         if h.chance(0.5):
             layers.append(OrPool2d(h.size(h.pick(1, 2, 3))))
-    if h.chance(0.2):
+    if h.odd(0.2):
         layers[0].fanin[0, 0] = h.pick(-1, 10**6, 0)
     return LogicConvStack(layers)(h.tensor(h.small(), layers[0].in_channels, side, side))
 
@@ -300,7 +306,7 @@ def call_augment(h: Hostile) -> Any:
     if h.chance(0.5):
         return augment(images, torch.Generator().manual_seed(0), scale=h.pick((0.5, 1.0), (0.0, 1.0), (1e-9, 2.0)))
     boxes = torch.randint(0, 4, (len(images), 5)) + torch.tensor([0, 0, 1, 1, 0])
-    if h.chance(0.4):
+    if h.odd(0.4):
         boxes.view(-1)[h.random.randrange(max(boxes.numel(), 1)) :][:1] = h.pick(-1, 1 << 40, 0, 100)
     return apply_boxes(images, boxes)
 
@@ -309,7 +315,7 @@ def circuit_of(h: Hostile) -> Circuit:
     made = layered_circuit(h.small(), tuple(h.small() for _ in range(h.random.randint(1, 3))), classes=1)
     fields = {name: getattr(made, name) for name in made.__dataclass_fields__}
     fields["feature_kind"] = h.pick("bits", "bytes", "reals")
-    if h.chance(0.3):
+    if h.odd(0.4):
         name = h.pick(*fields)
         value = fields[name]
         if isinstance(value, np.ndarray) and value.size:
@@ -375,11 +381,13 @@ def call_discretize(h: Hostile) -> Any:
     model = nn.Sequential(
         Thermometer.even(2), LogicDense(2 * features, gates, seed=0), LogicDense(gates, 4, seed=1), GroupSum(2)
     )
-    if h.chance(0.3):
+    if h.odd(0.3):
         h.pick(model[1], model[2]).fanin[0, 0] = h.pick(-1, 1 << 30, 10**6)
-    if h.chance(0.2):
+    if h.odd(0.3):
         model.insert(h.random.randrange(5), h.pick(nn.Sigmoid(), nn.Flatten(0), OrPool2d(2), GroupSum(2)))
-    circuit = discretize(model, input_shape=h.pick(None, None, (features,), (1, features), features, (0,), "ab"))
+    circuit = discretize(
+        model, input_shape=h.pick(None, (features,)) if not h.odd(0.3) else h.pick((1, features), features, (0,), "ab")
+    )
     return circuit.scores(np.random.default_rng(0).random((9, features), np.float32))
 
 

@@ -211,7 +211,7 @@ odd: Any = gatelight.nn
         (lambda: odd.LogicConv2d(1, 2, 2, padding="same"), "odd window and stride 1"),
         (lambda: odd.LogicConv2d(1, 2, 3, padding="full"), "padding must be a whole number"),
         (lambda: odd.LogicConv2d(1, 2, 2.5), "kernel_size must be a whole number"),
-        (lambda: odd.LogicConv2d(1, 2, 2, tree_depth=60), "too many"),
+        (lambda: odd.LogicConv2d(1, 2, 2, tree_depth=60), "too large"),
         (lambda: odd.OrPool2d((2, 3)), "the same in both directions"),
         (lambda: odd.OrPool2d("2"), "whole number"),
         (lambda: odd.LogicDense(4.0, 2), "in_features must be a whole number"),
@@ -282,6 +282,13 @@ def test_thresholds_keep_their_precision() -> None:
         convert()
         assert torch.equal(encoder.thresholds, exact)
     assert Thermometer(np.array([[0.5], [0.25]])).count == 1
+
+
+def test_thresholds_elsewhere_are_not_read() -> None:
+    encoder = Thermometer.even(2).to("meta")
+    for shape in ((3, 5), (3, 1, 4, 4)):
+        with pytest.raises(ValueError, match="the encoder is on meta, its input on cpu"):
+            encoder(torch.rand(shape))
 
 
 def test_whole_numbers_before_an_encoder() -> None:

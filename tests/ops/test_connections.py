@@ -70,11 +70,11 @@ def test_what_was_checked_is_remembered_until_it_changes(monkeypatch: pytest.Mon
 
 def test_nothing_is_remembered_of_tensors_that_are_gone() -> None:
     gc.collect()
-    before = len(connections._seen)
+    before = len(connections._in_range)
     for i in range(100):
         check_fanin(torch.tensor([[0, i]], dtype=torch.int32), 100)
     gc.collect()
-    assert len(connections._seen) == before
+    assert len(connections._in_range) == before
 
 
 def test_saved_bytes_are_checked() -> None:

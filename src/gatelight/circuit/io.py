@@ -139,6 +139,8 @@ def _read_scalars(data: bytes) -> dict[str, Any]:
         scalars = json.loads(metadata.get(_KEY, "{}"))
     except RecursionError as error:
         raise ValueError("the metadata is nested too deeply") from error
+    except ValueError as error:
+        raise ValueError(f"the metadata is not JSON ({error})") from error
     if not isinstance(scalars, dict) or scalars.pop("format", None) != FORMAT:
         raise ValueError(f"not a circuit file: its metadata does not say {FORMAT!r}")
     version = scalars.pop("version", None)

@@ -109,7 +109,7 @@ def apply_boxes(images: Tensor, boxes: Tensor) -> Tensor:
     Pixel i of n reads position ``(i + 0.5) * size / n - 0.5`` of a box of the given size, clamped to the box, as
     ``torch.nn.functional.interpolate(mode="bilinear", align_corners=False)`` does.
     """
-    if not isinstance(images, Tensor) or images.ndim != 4:
+    if not isinstance(images, Tensor) or images.ndim != 4 or 0 in images.shape[1:]:
         raise ValueError(f"images must be a tensor [batch, channels, height, width], got {_described(images)}")
     batch, _, height, width = images.shape
     if boxes.shape != (batch, 5) or boxes.dtype != torch.int64:

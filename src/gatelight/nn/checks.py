@@ -11,7 +11,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gatelight.ops.seen import Seen
 from gatelight.ops.transforms import is_symbolic, is_transformed
+
+#: Connections are 32-bit numbers.
+MOST = (1 << 31) - 1
+
+#: Tensors that hold values in [0, 1].
+_inside = Seen()
 
 #: How far a relaxed value may leave [0, 1] by rounding, of a gate's output in single and in half precision.
 _SLACK = {torch.float64: 1e-4, torch.float32: 1e-4, torch.bfloat16: 2e-2, torch.float16: 2e-3}
@@ -30,6 +37,8 @@ def check_size(what: str, value: Any, least: int = 1) -> int:
         size = least - 1
     if isinstance(value, bool) or size < least:
         raise ValueError(f"{what} must be a whole number of at least {least}, got {value!r}")
+    if size > MOST:
+        raise ValueError(f"{what} must be at most {MOST}, got {value!r}")
     return size
 
 
@@ -72,10 +81,20 @@ def check_activations(x: Tensor) -> None:
             f"gates take dense float32, float64, bfloat16 or float16 tensors, got {x.dtype} ({x.layout}); "
             f"bits as floats: x.float()"
         )
-    low, high = value_range(x)
     slack = _SLACK[x.dtype]
+    if _inside.has(x):
+        return
+    low, high = value_range(x)
     if not (low >= -slack and high <= 1 + slack):
         raise ValueError(f"gates take values in [0, 1], but the batch {describe_range(low, high)}")
+    _inside.add(x)
+
+
+def trusted(x: Tensor) -> Tensor:
+    """Values that are in [0, 1] because of how they were computed, so that the next layer need not look."""
+    if not is_symbolic(x) and not is_transformed(x):
+        _inside.add(x)
+    return x
 
 
 def value_range(x: Tensor) -> tuple[float, float]:

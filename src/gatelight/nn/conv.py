@@ -8,14 +8,11 @@ import torch
 from torch import Tensor, nn
 
 from gatelight import ops, parametrize
-from gatelight.nn.checks import check_activations, check_side, check_size, drawing, to_weights
+from gatelight.nn.checks import check_activations, check_side, check_size, drawing, to_weights, trusted
 from gatelight.nn.dense import check_loaded_fanin, make_generator
 from gatelight.nn.rounding import LogicLayer
 from gatelight.nn.wiring import draw_sets
 from gatelight.ops import ConvShape
-
-#: More are a mistake, and would not fit into memory.
-_MOST_LEAVES = 1 << 20
 
 
 class LogicConv2d(LogicLayer):
@@ -91,8 +88,6 @@ class LogicConv2d(LogicLayer):
         self.init = init
         tree = self.shape_for(self.kernel_size, self.kernel_size)
         self.tree_gates, self.leaves = tree.tree_gates, tree.leaves
-        if self.leaves > _MOST_LEAVES:
-            raise ValueError(f"a tree of depth {tree_depth} and arity {arity} has {self.leaves} leaves, too many")
         with drawing() as device:
             generator = make_generator(seed)
             fanin = self._draw_leaves(generator)
@@ -139,7 +134,7 @@ class LogicConv2d(LogicLayer):
         self.check_input(x)
         x = to_weights(x, self.theta)
         table = self.rounded_table() if self.discrete else self.table()
-        return ops.conv(x, self.fanin, table, self.shape_for(x.shape[2], x.shape[3]))
+        return trusted(ops.conv(x, self.fanin, table, self.shape_for(x.shape[2], x.shape[3])))
 
     def check_input(self, x: Tensor) -> None:
         """Raise a ValueError unless x is [batch, in_channels, h, w] with values in [0, 1]."""
@@ -151,9 +146,8 @@ class LogicConv2d(LogicLayer):
         """What :func:`gatelight.ops.conv_chain` takes for this layer: theta and the name of its map to a table."""
         if self.discrete:
             return self.rounded_table(), "table"
-        if not ops.has_map(self.parametrization):
-            return self.table(), "table"
-        return self.theta, self.parametrization.kind
+        kind = ops.kind_of(self.parametrization)
+        return (self.table(), "table") if kind is None else (self.theta, kind)
 
     def affected(self, inputs: Tensor) -> Tensor:
         """Which outputs depend on a marked input: bool [in_channels, h, w] -> bool [out_channels, h', w']."""

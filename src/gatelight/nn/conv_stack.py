@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn.functional import max_pool2d
 
 from gatelight import ops
-from gatelight.nn.checks import to_weights
+from gatelight.nn.checks import to_weights, trusted
 from gatelight.nn.conv import LogicConv2d
-from gatelight.nn.fusion import FusedSequential, is_fusible
+from gatelight.nn.fusion import FusedSequential
 from gatelight.nn.pool import OrPool2d
 from gatelight.ops import ConvShape
 
@@ -41,6 +41,8 @@ class LogicConvStack(FusedSequential):
     Shape:
         [batch, in_channels of the first, h, w] -> [batch, out_channels of the last, h', w']
     """
+
+    fusible = (LogicConv2d, OrPool2d)
 
     @property
     def layers(self) -> list[LogicConv2d]:
@@ -74,9 +76,6 @@ class LogicConvStack(FusedSequential):
             elif not isinstance(layer, OrPool2d):
                 channels = None
 
-    def _is_fusible(self, layer: nn.Module) -> bool:
-        return is_fusible(layer, LogicConv2d) or is_fusible(layer, OrPool2d)
-
     def _fused(self, x: Tensor, layers: list[Any]) -> Tensor:
         while layers and isinstance(layers[0], OrPool2d):  # pooling of what comes in
             x = layers.pop(0)(x)
@@ -92,7 +91,7 @@ class LogicConvStack(FusedSequential):
         if not ops.can_chain(x, thetas, shapes):
             return self._one_by_one(x, layers)
         fanins = [step.layer.fanin for step in steps]
-        return ops.conv_chain(x, shapes, fanins, thetas, [kind for _, kind in operands])
+        return trusted(ops.conv_chain(x, shapes, fanins, thetas, [kind for _, kind in operands]))
 
 
 def conv_steps(layers: list[Any]) -> list[ConvStep]:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from gatelight import ops, parametrize, truthtable
-from gatelight.nn.checks import as_tensor, check_activations, check_size, drawing, to_weights
+from gatelight.nn.checks import as_tensor, check_activations, check_size, drawing, to_weights, trusted
 from gatelight.nn.rounding import LogicLayer
 from gatelight.nn.wiring import link, wire, wire_clusters
 
@@ -129,7 +129,7 @@ class LogicDense(LogicLayer):
         """Evaluate the gates: soft, or rounded inside :func:`gatelight.nn.rounded`."""
         self.check_input(x)
         x = to_weights(x, self.theta)
-        return ops.lut(x, self.fanin, self.rounded_table() if self.discrete else self.table())
+        return trusted(ops.lut(x, self.fanin, self.rounded_table() if self.discrete else self.table()))
 
     def check_input(self, x: Tensor) -> None:
         """Raise a ValueError unless x is [batch, in_features] with values in [0, 1]."""
@@ -141,9 +141,10 @@ class LogicDense(LogicLayer):
         """What :func:`gatelight.ops.stack` takes for this layer: theta and the name of its map to a table."""
         if self.discrete:
             return self.rounded_table(), "table"
-        if self.fixed is not None or not ops.has_map(self.parametrization):
+        kind = ops.kind_of(self.parametrization)
+        if self.fixed is not None or kind is None:
             return self.table(), "table"
-        return self.theta, self.parametrization.kind
+        return self.theta, kind
 
     def affected(self, inputs: Tensor) -> Tensor:
         """Which gates read at least one of the marked inputs: bool [in_features] -> bool [gates]."""

@@ -100,9 +100,10 @@ class Thermometer(nn.Module):
         A quantile that is the feature's largest value would never be exceeded; the next smaller value stands in.
         """
         count = check_size("the number of thresholds", count)
+        x = as_unit(x)
         if x.ndim < 2 or x.numel() == 0:
             raise ValueError(f"cannot fit {count} thresholds to data of shape {tuple(x.shape)}")
-        rows = _unit(as_unit(x)).transpose(0, 1).reshape(x.shape[1], -1)
+        rows = _unit(x).transpose(0, 1).reshape(x.shape[1], -1)
         thresholds = torch.empty(x.shape[1], count)
         for channel, row in enumerate(rows):
             ordered = row.sort().values
@@ -118,11 +119,13 @@ class Thermometer(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """The bits as float32."""
+        x, thresholds = as_unit(x), self.thresholds
+        if x.device != thresholds.device:
+            raise ValueError(f"the encoder is on {thresholds.device}, its input on {x.device}")
         if x.ndim < 2:
             raise ValueError(f"the encoder takes [batch, features] or [batch, channels, h, w], got {tuple(x.shape)}")
         if self.thresholds.ndim == 2 and x.shape[1] != len(self.thresholds):
             raise ValueError(f"thresholds are for {len(self.thresholds)} features, got {x.shape[1]}")
-        x, thresholds = as_unit(x), self.thresholds
         if images.takes(x):
             return images.thermometer(x, thresholds)
         planes = thresholds.view(-1, self.count, *(1,) * (x.ndim - 2))

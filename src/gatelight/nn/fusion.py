@@ -4,24 +4,25 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor, nn
 from torch.nn.modules import module as torch_module
 
 
-def is_fusible(layer: nn.Module, kind: type[nn.Module]) -> bool:
-    """Whether calling a layer does nothing but what its class does.
+def is_fusible(layer: nn.Module, kinds: tuple[type[nn.Module], ...]) -> bool:
+    """Whether a layer is of one of these classes, and calling it does nothing but what its class does.
 
     A subclass, a forward of its own, and hooks of any kind are for torch to call.
     """
-    return type(layer) is kind and not (
-        layer._forward_hooks
-        or layer._forward_pre_hooks
-        or layer._backward_hooks
-        or layer._backward_pre_hooks
-        or "forward" in layer.__dict__
+    its = layer.__dict__
+    return type(layer) in kinds and not (
+        its["_forward_hooks"]
+        or its["_forward_pre_hooks"]
+        or its["_backward_hooks"]
+        or its["_backward_pre_hooks"]
+        or "forward" in its
     )
 
 
@@ -41,6 +42,9 @@ class FusedSequential(nn.Sequential):
     Layers that follow one another must fit; that is checked when the sequence is made or changed, and again by the
     layers themselves when it runs. What is refused leaves the sequence as it was.
     """
+
+    #: Classes of layers that are fused.
+    fusible: ClassVar[tuple[type[nn.Module], ...]] = ()
 
     def __init__(self, *layers: Any) -> None:
         if len(layers) == 1 and isinstance(layers[0], OrderedDict):
@@ -81,7 +85,7 @@ class FusedSequential(nn.Sequential):
             return self._one_by_one(x, list(self))
         run: list[nn.Module] = []
         for layer in self:
-            if self._is_fusible(layer):
+            if is_fusible(layer, self.fusible):
                 run.append(layer)
                 continue
             x = self._fused(x, run) if run else x
@@ -91,10 +95,6 @@ class FusedSequential(nn.Sequential):
 
     def _check_order(self, layers: list[Any]) -> None:
         """Raise a ValueError where a layer cannot follow the one before."""
-        raise NotImplementedError
-
-    def _is_fusible(self, layer: nn.Module) -> bool:
-        """Whether a layer may be part of a fused run."""
         raise NotImplementedError
 
     def _fused(self, x: Tensor, layers: list[Any]) -> Tensor:

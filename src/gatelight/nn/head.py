@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from gatelight.nn.checks import check_size
+from gatelight.ops.connections import check_tensors
 
 
 class GroupSum(nn.Module):
@@ -33,6 +34,7 @@ class GroupSum(nn.Module):
 
     def counts(self, x: Tensor) -> Tensor:
         """The sums before the division, float32 or wider, [batch, classes]."""
+        check_tensors(x=x)
         if x.ndim != 2:
             raise ValueError(f"group sums take [batch, gates], got shape {tuple(x.shape)}")
         batch, gates = x.shape

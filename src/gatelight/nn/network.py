@@ -6,7 +6,7 @@ import math
 
 from torch import Tensor, nn
 
-from gatelight.nn.checks import check_shape
+from gatelight.nn.checks import check_shape, trusted
 from gatelight.nn.conv import LogicConv2d
 from gatelight.nn.conv_stack import LogicConvStack
 from gatelight.nn.dense import LogicDense
@@ -88,9 +88,9 @@ class LogicNetwork(nn.Module):
                 f"the network takes [batch, {str(self.input_shape)[1:-1].rstrip(',')}], got {tuple(x.shape)}"
             )
         if self.encoder is None:
-            return as_bits(x).flatten(1)
+            return trusted(as_bits(x).flatten(1))
         encoded: Tensor = self.encoder(x)
-        return encoded.flatten(1)
+        return trusted(encoded.flatten(1))
 
     def activations(self, x: Tensor) -> list[Tensor]:
         """The outputs of every logic layer for a batch of raw inputs, each [batch, gates]; of trees, their roots'."""
@@ -105,7 +105,9 @@ class LogicNetwork(nn.Module):
         if self.intervention is not None and self.training:
             value = self._layer_outputs(bits)[-1]
         else:
-            value = self.layers(bits if self.conv is None else self.conv(self._as_images(bits)).flatten(1))
+            if self.conv is not None:
+                bits = trusted(self.conv(self._as_images(bits)).flatten(1))
+            value = self.layers(bits)
         if self.dropout is not None and self.training:
             value = value * self._kept().to(value.dtype)
         scores: Tensor = self.head(value)
@@ -124,7 +126,7 @@ class LogicNetwork(nn.Module):
 
     def _as_images(self, bits: Tensor) -> Tensor:
         assert self.image is not None
-        return bits.view(len(bits), *self.image)
+        return trusted(bits.view(len(bits), *self.image))
 
     def _kept(self) -> Tensor:
         """Path-connected dropout's mask over the last layer's gates."""

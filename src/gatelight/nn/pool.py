@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor, nn
 from torch.nn.functional import max_pool2d
 
-from gatelight.nn.checks import check_activations, check_side
+from gatelight.nn.checks import check_activations, check_side, trusted
 
 
 class OrPool2d(nn.Module):
@@ -33,7 +33,7 @@ class OrPool2d(nn.Module):
             raise ValueError(
                 f"pooling takes [batch, channels, h, w] of at least {self.size} pixels, got {tuple(x.shape)}"
             )
-        return max_pool2d(x, self.size)
+        return trusted(max_pool2d(x, self.size))
 
     def extra_repr(self) -> str:
         """The window."""

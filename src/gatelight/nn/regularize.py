@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from gatelight.names import check_name
 from gatelight.nn.dense import LogicDense, make_generator
+from gatelight.ops.connections import check_tensors
 
 _CONSTANTS = {"zero": 0.0, "one": 1.0, "half": 0.5}
 INTERVENTIONS = (*_CONSTANTS, "uniform", "bernoulli")
@@ -78,6 +79,7 @@ class GateIntervention(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Intervene while training; the identity in evaluation."""
+        check_tensors(x=x)
         if not self.training or self.probability == 0.0:
             return x
         # One draw decides both: where it is below p, its share of p is again uniform.

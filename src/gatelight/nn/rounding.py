@@ -12,13 +12,14 @@ from contextlib import contextmanager
 import torch
 from torch import nn
 
-#: How many times each layer is inside :func:`rounded`.
+#: How many times each layer is inside :func:`rounded`, and how many such blocks there are.
 _rounded: weakref.WeakKeyDictionary[nn.Module, int] = weakref.WeakKeyDictionary()
+_blocks = 0
 
 
 def is_rounded(layer: nn.Module) -> bool:
     """Whether a logic layer computes with rounded tables now."""
-    return layer in _rounded
+    return _blocks > 0 and layer in _rounded
 
 
 @contextmanager
@@ -44,12 +45,15 @@ def rounded(model: nn.Module) -> Iterator[None]:
     tensor([[0., 0.]])
     """
     layers = [module for module in model.modules() if isinstance(module, LogicLayer)]
+    global _blocks
+    _blocks += 1
     for layer in layers:
         _rounded[layer] = _rounded.get(layer, 0) + 1
     try:
         with evaluating(model), torch.no_grad():
             yield
     finally:
+        _blocks -= 1
         for layer in layers:
             _rounded[layer] -= 1
             if not _rounded[layer]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from gatelight import ops
 from gatelight.names import check_name
-from gatelight.nn.checks import to_weights
+from gatelight.nn.checks import to_weights, trusted
 from gatelight.nn.dense import LogicDense
-from gatelight.nn.fusion import FusedSequential, is_fusible
+from gatelight.nn.fusion import FusedSequential
 from gatelight.ops.stack import MEMORY
 
 
@@ -34,6 +34,7 @@ class LogicStack(FusedSequential):
         [batch, in_features of the first] -> [batch, out_features of the last]
     """
 
+    fusible = (LogicDense,)
     memory: str
 
     def __init__(self, *layers: Any, memory: str = "auto") -> None:
@@ -60,15 +61,14 @@ class LogicStack(FusedSequential):
             if before.out_features != after.in_features:
                 raise ValueError(f"a layer of {before.out_features} gates feeds one of {after.in_features} inputs")
 
-    def _is_fusible(self, layer: nn.Module) -> bool:
-        return is_fusible(layer, LogicDense)
-
     def _fused(self, x: Tensor, layers: list[Any]) -> Tensor:
         layers[0].check_input(x)
-        self._check_order(layers)
+        if any(before.out_features != after.in_features for before, after in itertools.pairwise(layers)):
+            self._check_order(layers)
         x = to_weights(x, layers[0].theta)
         operands = [layer.kernel_operands() for layer in layers]
         thetas = [theta for theta, _ in operands]
         if not ops.can_stack(x, thetas):
             return self._one_by_one(x, layers)
-        return ops.stack(x, [layer.fanin for layer in layers], thetas, [kind for _, kind in operands], self.memory)
+        fanins, kinds = [layer.fanin for layer in layers], [kind for _, kind in operands]
+        return trusted(ops.stack(x, fanins, thetas, kinds, self.memory))

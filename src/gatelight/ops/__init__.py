@@ -4,7 +4,7 @@ from gatelight.ops.backend import get_backend, set_backend
 from gatelight.ops.connections import check_fanin
 from gatelight.ops.conv import can_chain, conv, conv_chain
 from gatelight.ops.convshape import ConvShape
-from gatelight.ops.cpu import has_map
+from gatelight.ops.cpu import kind_of
 from gatelight.ops.lut import lut
 from gatelight.ops.stack import can_stack, stack
 
@@ -16,7 +16,7 @@ __all__ = [
     "conv",
     "conv_chain",
     "get_backend",
-    "has_map",
+    "kind_of",
     "lut",
     "set_backend",
     "stack",

@@ -1,18 +1,19 @@
 """Connections are checked before a kernel reads them, once for each state of a tensor.
 
 A kernel reads ``x[fanin]`` without looking: an index out of range would read stray memory. So every path to a kernel
-comes through :func:`check_fanin`, which remembers what it has seen by the tensor, its memory and its version.
+comes through :func:`check_fanin`, which remembers what it has seen in :class:`~gatelight.ops.seen.Seen`.
 """
 
 from __future__ import annotations
 
-import weakref
-
 import torch
 from torch import Tensor
 
-_State = tuple[int, int, int, int]
-_seen: dict[int, tuple[weakref.ref[Tensor], _State]] = {}
+from gatelight.ops.seen import Seen
+from gatelight.ops.transforms import is_symbolic
+
+#: Connections that were in range, noted with their number of features.
+_in_range = Seen()
 
 
 def check_tensors(**named: object) -> None:
@@ -34,21 +35,12 @@ def check_fanin(fanin: Tensor, features: int) -> None:
     Traceback (most recent call last):
     ValueError: fanin[0, 1] must be from 0 to 1, got 2
     """
-    if fanin.device.type == "meta" or torch.compiler.is_compiling() or type(fanin) not in _PLAIN:
+    if _in_range.has(fanin, features):
         return
-    if fanin.is_inference():  # has no version, so nothing can be remembered
-        _check_values(fanin, features)
-        return
-    state = (fanin.data_ptr(), fanin._version, fanin.numel(), features)
-    key = id(fanin)
-    known = _seen.get(key)
-    if known is not None and known[0]() is fanin and known[1] == state:
+    if is_symbolic(fanin) or fanin.device.type == "meta":
         return
     _check_values(fanin, features)
-    _seen[key] = (weakref.ref(fanin, lambda _: _seen.pop(key, None) and None), state)
-
-
-_PLAIN = (Tensor, torch.nn.Parameter, torch.nn.Buffer)
+    _in_range.add(fanin, features)
 
 
 def _check_values(fanin: Tensor, features: int) -> None:

@@ -9,6 +9,10 @@ from torch import Tensor
 
 from gatelight import truthtable
 
+#: Larger trees are a mistake, and would not fit into memory.
+MOST_LEVELS = 64
+MOST_LEAVES = 1 << 20
+
 
 @dataclass(frozen=True)
 class ConvShape:
@@ -48,6 +52,10 @@ class ConvShape:
         for name in ("channels", "height", "width", "kernel", "stride", "depth", "pool"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        if self.depth > MOST_LEVELS or self.arity**self.depth > MOST_LEAVES:
+            raise ValueError(
+                f"a tree of depth {self.depth} and arity {self.arity} is too large: more than a million leaves"
+            )
         if self.padding < 0:
             raise ValueError(f"padding must not be negative, got {self.padding}")
         if self.out_height < 1 or self.out_width < 1:

@@ -30,6 +30,8 @@ def resample(images: Tensor, boxes: Tensor) -> Tensor:
 
 def thermometer(x: Tensor, thresholds: Tensor) -> Tensor:
     """Bits ``x > t`` of images [batch, channels, ...] for thresholds [k] or [channels, k]; uint8 is divided by 255."""
+    if not thresholds.is_cpu or thresholds.dtype != torch.float32:
+        raise ValueError(f"thresholds must be float32 on the CPU, got {thresholds.dtype} on {thresholds.device}")
     x, thresholds = x.contiguous(), thresholds.contiguous()
     (batch, channels), count = x.shape[:2], thresholds.shape[-1]
     out = cpu.empty(batch, count * x[0].numel()).view(batch, channels * count, *x.shape[2:])

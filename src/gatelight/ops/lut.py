@@ -49,13 +49,14 @@ def lut(x: Tensor, fanin: Tensor, table: Tensor) -> Tensor:
     return out.t()
 
 
-def check_operands(x: Tensor, fanin: Tensor, table: Tensor) -> None:
+def check_operands(x: Tensor, fanin: Tensor, table: Tensor, *, features_first: bool = False) -> None:
     """Raise a ValueError that names what is wrong with the shapes and dtypes; values are not read."""
     check_tensors(x=x, fanin=fanin, table=table)
     if any(t.layout != torch.strided for t in (x, fanin, table)):
         raise ValueError(f"x, fanin and table must be dense tensors, got {x.layout}, {fanin.layout}, {table.layout}")
     if x.ndim != 2:
-        raise ValueError(f"x must be [batch, features], got shape {tuple(x.shape)}")
+        order = "[features, batch]" if features_first else "[batch, features]"
+        raise ValueError(f"x must be {order}, got shape {tuple(x.shape)}")
     if fanin.ndim != 2 or table.ndim != 2:
         raise ValueError(
             f"fanin must be [gates, arity] and table [gates, 2**arity], "
@@ -73,6 +74,16 @@ def check_operands(x: Tensor, fanin: Tensor, table: Tensor) -> None:
         raise ValueError(f"fanin must be int32, got {fanin.dtype}")
     if not x.device == fanin.device == table.device:
         raise ValueError(f"x, fanin and table must be on one device, got {x.device}, {fanin.device}, {table.device}")
+
+
+def _lut_fwd_any(x: Tensor, fanin: Tensor, table: Tensor) -> Tensor:
+    check_operands(x, fanin, table, features_first=True)
+    return reference.lut_fwd(x, fanin, table)
+
+
+def _lut_bwd_any(grad_out: Tensor, x: Tensor, fanin: Tensor, table: Tensor) -> tuple[Tensor, Tensor]:
+    check_operands(x, fanin, table, features_first=True)
+    return reference.lut_bwd(grad_out, x, fanin, table)
 
 
 def _lut_fwd_gpu(x: Tensor, fanin: Tensor, table: Tensor) -> Tensor:
@@ -94,6 +105,7 @@ def _lut_bwd_gpu(grad_out: Tensor, x: Tensor, fanin: Tensor, table: Tensor) -> t
 
 
 def _lut_fwd_cpu(x: Tensor, fanin: Tensor, table: Tensor) -> Tensor:
+    check_operands(x, fanin, table, features_first=True)
     check_fanin(fanin, x.shape[0])
     if gpu_takes(x, table):
         return _lut_fwd_gpu(x, fanin, table)
@@ -102,6 +114,7 @@ def _lut_fwd_cpu(x: Tensor, fanin: Tensor, table: Tensor) -> Tensor:
 
 
 def _lut_bwd_cpu(grad_out: Tensor, x: Tensor, fanin: Tensor, table: Tensor) -> tuple[Tensor, Tensor]:
+    check_operands(x, fanin, table, features_first=True)
     check_fanin(fanin, x.shape[0])
     if gpu_takes(x, table):
         return _lut_bwd_gpu(grad_out, x, fanin, table)
@@ -114,6 +127,8 @@ def _lut_bwd_cpu(grad_out: Tensor, x: Tensor, fanin: Tensor, table: Tensor) -> t
 
 
 def _lut_fwd_fake(x: Tensor, fanin: Tensor, table: Tensor) -> Tensor:
+    if x.ndim != 2 or fanin.ndim != 2:
+        raise ValueError(f"x must be [features, batch] and fanin [gates, arity], got {x.shape} and {fanin.shape}")
     return x.new_empty(fanin.shape[0], x.shape[1])
 
 
@@ -135,8 +150,8 @@ torch.library.define("gatelight::lut_fwd", "(Tensor x, Tensor fanin, Tensor tabl
 torch.library.define(
     "gatelight::lut_bwd", "(Tensor grad_out, Tensor x, Tensor fanin, Tensor table) -> (Tensor, Tensor)"
 )
-torch.library.impl("gatelight::lut_fwd", "default", reference.lut_fwd)
-torch.library.impl("gatelight::lut_bwd", "default", reference.lut_bwd)
+torch.library.impl("gatelight::lut_fwd", "default", _lut_fwd_any)
+torch.library.impl("gatelight::lut_bwd", "default", _lut_bwd_any)
 torch.library.impl("gatelight::lut_fwd", "cpu", _lut_fwd_cpu)
 torch.library.impl("gatelight::lut_bwd", "cpu", _lut_bwd_cpu)
 torch.library.impl("gatelight::lut_fwd", "cuda", _lut_fwd_gpu)

@@ -47,7 +47,10 @@ def stack(
         Outputs of the last layer [batch, gates], a transposed view of [gates, batch].
     """
     check_name("memory mode", memory, MEMORY)
-    check_tensors(x=x, **{f"thetas[{i}]": theta for i, theta in enumerate(thetas)})
+    check_tensors(x=x)
+    for theta in thetas:
+        if not isinstance(theta, Tensor):
+            check_tensors(theta=theta)
     if x.ndim != 2:
         raise ValueError(f"x must be [batch, features], got shape {tuple(x.shape)}")
     if gpu_takes(x, *thetas):
