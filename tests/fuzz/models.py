@@ -125,7 +125,10 @@ class Drawn:
             options = self.layer_options()
             options["arity"] = min(options["arity"], 2)
             window, padding = self.random.choice(((1, 0), (2, 0), (3, 1), (3, "same")))
-            modules.append(LogicConv2d(channels, out, window, tree_depth=depth, padding=padding, **options))
+            layer = LogicConv2d(channels, out, window, tree_depth=depth, padding=padding, **options)
+            with torch.no_grad():  # no entries that are equal but for rounding, between which pooling would choose
+                layer.theta += 0.1 * torch.randn(layer.theta.shape)
+            modules.append(layer)
             channels = out
             if self.chance(0.5):
                 modules.append(pool if self.chance(0.6) else OrPool2d(2))
@@ -340,6 +343,7 @@ def run(cases: int, seed: int) -> dict[str, int]:
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
-    cases, seed = (int(a) for a in (*sys.argv[1:], "2000", "0")[:2]) if len(sys.argv) < 3 else map(int, sys.argv[1:3])
-    counted = run(cases, seed)
+    given = [int(argument) for argument in sys.argv[1:3]]
+    cases, first = [*given, *(2_000, 0)[len(given) :]]
+    counted = run(cases, first)
     print(f"{cases} models, 0 differences: " + ", ".join(f"{n} {what}" for what, n in counted.items()))  # noqa: T201

@@ -19,6 +19,7 @@ from gatelight.nn.stack import LogicStack
 class LogicNetwork(nn.Module):
     """Encoder, logic layers and head, with the regularisers that reach across layers.
 
+    >>> import torch
     >>> net = LogicNetwork(Thermometer.even(1), [LogicDense(16, 20, seed=0)], GroupSum(2, 5.0))
     >>> net(torch.rand(3, 1, 4, 4)).shape
     torch.Size([3, 2])
@@ -147,10 +148,11 @@ def _image(
         raise ValueError(f"convolutional layers need an input_shape (channels, h, w), got {input_shape}")
     channels, height, width = input_shape
     channels *= 1 if encoder is None else encoder.count
-    if channels != conv.layers[0].in_channels:
-        raise ValueError(f"the encoder makes {channels} channels, the first layer reads {conv.layers[0].in_channels}")
+    steps = conv.steps  # raises where there is anything but trees and pooling
+    if channels != steps[0].layer.in_channels:
+        raise ValueError(f"the encoder makes {channels} channels, the first layer reads {steps[0].layer.in_channels}")
     last = conv.shapes(height, width)[-1]
-    outputs = conv.layers[-1].out_channels * last.out_height * last.out_width
+    outputs = steps[-1].layer.out_channels * last.out_height * last.out_width
     if outputs != inputs:
         raise ValueError(f"convolutional layers of {outputs} outputs feed a dense one of {inputs} inputs")
     return channels, height, width
