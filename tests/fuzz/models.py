@@ -127,7 +127,7 @@ class Drawn:
             window, padding = self.random.choice(((1, 0), (2, 0), (3, 1), (3, "same")))
             layer = LogicConv2d(channels, out, window, tree_depth=depth, padding=padding, **options)
             with torch.no_grad():  # no entries that are equal but for rounding, between which pooling would choose
-                layer.theta += 0.1 * torch.randn(layer.theta.shape)
+                layer.theta.add_(0.1 * torch.randn(layer.theta.shape))
             modules.append(layer)
             channels = out
             if self.chance(0.5):
