@@ -1,26 +1,48 @@
 """Trains light differentiable logic gate networks and turns them into circuits.
 
-``gatelight.Circuit`` and ``gatelight.discretize`` are loaded when they are first used: importing gatelight needs
-numpy alone, and only ``discretize`` needs torch.
+``import gatelight as gl`` is enough: ``gl.nn``, ``gl.models``, ``gl.data``, ``gl.export`` and the other names below are
+loaded when they are first used. Importing gatelight needs numpy alone; what needs torch imports it then.
 """
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from gatelight import circuit, data, engine, export, models, nn, ops, parametrize, truthtable
     from gatelight.circuit import Circuit
     from gatelight.discretization import discretize
+    from gatelight.engine import Engine
+    from gatelight.nn import rounded
 
 __version__ = "0.1.0"
-__all__ = ["Circuit", "discretize"]
+__all__ = [
+    "Circuit",
+    "Engine",
+    "circuit",
+    "data",
+    "discretize",
+    "engine",
+    "export",
+    "models",
+    "nn",
+    "ops",
+    "parametrize",
+    "rounded",
+    "truthtable",
+]
+
+#: Where the names that are no modules come from.
+_HOME = {"Circuit": "circuit", "Engine": "engine", "discretize": "discretization", "rounded": "nn"}
 
 
 def __getattr__(name: str) -> Any:
-    if name == "Circuit":
-        from gatelight.circuit import Circuit
+    if name not in __all__:
+        raise AttributeError(f"module 'gatelight' has no attribute {name!r}")
+    module = importlib.import_module(f"gatelight.{_HOME.get(name, name)}")
+    found = getattr(module, name) if name in _HOME else module
+    globals()[name] = found  # the next time it is an ordinary attribute
+    return found
 
-        return Circuit
-    if name == "discretize":
-        from gatelight.discretization import discretize
 
-        return discretize
-    raise AttributeError(f"module 'gatelight' has no attribute {name!r}")
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]
