@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 # Two test workers with torch threads that spin while they wait would fight for the cores.
 export OMP_WAIT_POLICY ?= passive
 
-.PHONY: demo test lint sanitize fuzz clean
+.PHONY: demo test slow lint sanitize fuzz clean
 
 ## Train a network on the digits data, round it to a circuit, prove the circuit and run it.
 demo: $(READY)
@@ -18,7 +18,11 @@ demo: $(READY)
 
 ## Lint, types, import directions, doctests and tests.
 test: lint
-	$(BIN)/python -m pytest -q -n 2
+	$(BIN)/python -m pytest -q -n 2 -m 'not slow'
+
+## Tests that take long: GPU kernels compiled and interpreted, an install from scratch.
+slow: $(READY)
+	$(BIN)/python -m pytest -q -n 2 -m slow tests
 
 ## Kernels and engine under AddressSanitizer, UndefinedBehaviorSanitizer and ThreadSanitizer, on random and hostile input.
 sanitize: $(READY)

@@ -23,6 +23,7 @@ print(json.dumps(labels.tolist()))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.environ.get("CI") != "true", reason="installs from the package index; runs where CI=true")
 def test_a_circuit_runs_where_torch_is_not_installed(tmp_path: Path) -> None:
     venv.create(tmp_path / "env", with_pip=True)

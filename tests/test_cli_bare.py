@@ -97,7 +97,11 @@ def test_ctrl_c_in_an_import_is_an_interrupt(tmp_path: Path, end: str) -> None:
     """Extension modules turn the interrupt into errors of their own."""
     lines = ["import os, signal, time", "try:", "    os.kill(os.getpid(), signal.SIGINT)", "    time.sleep(30)"]
     (tmp_path / "torch.py").write_text("\n".join([*lines, "except KeyboardInterrupt:", f"    {end}"]) + "\n")
-    program = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from gatelight.cli import main; sys.exit(main())"
+    # The signal is set anew: processes in the background are born with it ignored.
+    program = (
+        "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
+        f"sys.path.insert(0, {str(tmp_path)!r}); from gatelight.cli import main; sys.exit(main())"
+    )
     done = subprocess.run([sys.executable, "-c", program, "train"], capture_output=True, text=True, check=False)
     assert done.stderr == "gatelight: error: interrupted\n"
     assert done.returncode == 130

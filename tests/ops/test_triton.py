@@ -21,6 +21,7 @@ NO_TRITON = pytest.mark.skipif(importlib.util.find_spec("triton") is None, reaso
 INTERPRETED = sorted(Path(__file__).parent.glob("interpreted/test_*.py"))
 
 
+@pytest.mark.slow
 @NO_TRITON
 @pytest.mark.parametrize("path", INTERPRETED, ids=lambda path: path.stem)
 def test_kernels_under_the_interpreter(path: Path) -> None:

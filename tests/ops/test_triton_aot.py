@@ -19,6 +19,7 @@ def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 BUILDS = [*aot.builds(), *aot.conv_builds(), *aot.sized_builds()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("build", BUILDS, ids=lambda build: build.name)
 def test_it_compiles_and_fits(build: aot.Build) -> None:
     for target in build.targets:
