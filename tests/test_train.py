@@ -14,10 +14,12 @@ import torch
 
 from gatelight import checkpoint, data
 from gatelight.config import TrainConfig
+from gatelight.data.batches import Batches
 from gatelight.discretization import discretize
 from gatelight.metrics import evaluate
+from gatelight.recipe import recipe_of
 from gatelight.run import RunFolder, load_model
-from gatelight.train import Batches, Trainer, recipe_of
+from gatelight.train import Trainer
 
 TINY = TrainConfig(width=100, layers=2, steps=40, eval_every=10, batch=20, seed=3)
 

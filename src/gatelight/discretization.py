@@ -16,8 +16,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from gatelight import truthtable
 from gatelight.circuit import Circuit
+from gatelight.circuit.builder import CircuitBuilder
 from gatelight.nn import (
     GateIntervention,
     GroupSum,
@@ -88,7 +88,7 @@ class _State:
         encoder: The encoder, once it has been passed.
         feature: Raw feature of each input bit.
         threshold: What it must exceed.
-        netlist: The gates, from the first one on.
+        builder: The gates, from the first one on.
         head: The group sums, at the end.
     """
 
@@ -96,23 +96,23 @@ class _State:
     encoder: Thermometer | None = None
     feature: NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
     threshold: NDArray[np.float32] = field(default_factory=lambda: np.empty(0, np.float32))
-    netlist: Netlist | None = None
+    builder: CircuitBuilder | None = None
     head: GroupSum | None = None
 
-    def gates(self) -> Netlist:
-        """The netlist; without an encoder raw features are the input bits."""
-        if self.netlist is None:
+    def gates(self) -> CircuitBuilder:
+        """The builder; without an encoder raw features are the input bits."""
+        if self.builder is None:
             if self.encoder is None:
                 self.feature = self.nets.reshape(-1)
                 self.threshold = np.full(self.nets.size, 0.5, np.float32)
-            self.netlist = Netlist(len(self.feature))
-        return self.netlist
+            self.builder = CircuitBuilder(len(self.feature))
+        return self.builder
 
     def circuit(self, shape: tuple[int, ...], class_names: Sequence[str]) -> Circuit:
         """The circuit, once the head is there."""
-        if self.head is None or self.netlist is None or not self.netlist.gates:
+        if self.head is None or self.builder is None or not self.builder.gates:
             raise ValueError("cannot make a circuit of a model that does not end in logic layers and a GroupSum")
-        fanin, arity, table = self.netlist.arrays()
+        fanin, arity, table = self.builder.arrays()
         classes = self.head.classes
         return Circuit(
             inputs=len(self.feature),
@@ -234,9 +234,9 @@ def _emit(state: _State, part: nn.Module | ConvStep) -> None:
     elif isinstance(part, Thermometer):
         _encode(state, part)
     elif isinstance(part, ConvStep):
-        state.nets = add_conv(state.gates(), _images(state.nets, part.layer.in_channels), part)
+        state.nets = _add_conv(state.gates(), _images(state.nets, part.layer.in_channels), part)
     elif isinstance(part, OrPool2d):
-        state.nets = add_pool(state.gates(), _images(state.nets, None), part.size)
+        state.nets = state.gates().add_pool(_images(state.nets, None), part.size)
     elif isinstance(part, LogicDense):
         if state.nets.shape != (part.in_features,):
             raise ValueError(f"it reads [{part.in_features}], but gets {list(state.nets.shape)}")
@@ -259,7 +259,7 @@ def _flattened(nets: NDArray[np.int32], flatten: nn.Flatten) -> NDArray[np.int32
 
 def _encode(state: _State, encoder: Thermometer) -> None:
     """Bits in the order in which the encoder lays them out: for each feature or channel its planes one by one."""
-    if state.encoder is not None or state.netlist is not None:
+    if state.encoder is not None or state.builder is not None:
         raise ValueError("an encoder stands only once, before the gates")
     channels, *rest = state.nets.shape
     if encoder.thresholds.ndim == 2 and len(encoder.thresholds) != channels:
@@ -317,58 +317,7 @@ def random_inputs(circuit: Circuit, samples: int, *, bits: bool) -> Tensor:
     return torch.from_numpy(x).view(-1, *circuit.feature_shape)
 
 
-class Netlist:
-    """A circuit's gates in the making: layers are added one after the other.
-
-    Args:
-        inputs: Number of input bits.
-    """
-
-    def __init__(self, inputs: int) -> None:
-        self.inputs, self.gates = inputs, 0
-        self._parts: list[tuple[NDArray[np.int32], NDArray[np.uint64]]] = []
-
-    def add(self, fanin: NDArray[np.int32], table: NDArray[np.uint8]) -> NDArray[np.int32]:
-        """Add gates and return their nets, int32 [gates].
-
-        Args:
-            fanin: Nets that each gate reads, int32 [gates, arity]; -1 is constant false and is folded into the table.
-            table: Rounded tables, uint8 [gates, 2**arity].
-        """
-        gates, arity = fanin.shape
-        nets = np.arange(gates, dtype=np.int32) + np.int32(self.inputs + self.gates)
-        absent = fanin < 0
-        pattern = absent @ (1 << np.arange(arity))
-        order = []
-        for value in np.unique(pattern):
-            rows = np.flatnonzero(pattern == value)
-            keep = ~absent[rows[0]]
-            # One axis for each input; an input that is false has index 0 on its axis.
-            cube = table[rows].reshape(-1, *(2,) * arity)[(slice(None), *(slice(None) if k else 0 for k in keep))]
-            packed = truthtable.pack(cube.reshape(len(rows), -1)) if keep.any() else cube.astype(np.uint64)
-            self._parts.append((fanin[rows][:, keep], packed))
-            order.append(rows)
-        self.gates += gates
-        renamed = np.empty_like(nets)
-        if order:
-            renamed[np.concatenate(order)] = nets
-        return renamed
-
-    def arrays(self) -> tuple[NDArray[np.int32], NDArray[np.uint8], NDArray[np.uint64]]:
-        """fanin, arity and table of all gates, as a circuit holds them."""
-        width = max((part.shape[1] for part, _ in self._parts), default=0)
-        fanin = np.full((self.gates, width), -1, np.int32)
-        arity = np.empty(self.gates, np.uint8)
-        table = np.empty(self.gates, np.uint64)
-        first = 0
-        for nets, tables in self._parts:
-            rows = slice(first, first + len(nets))
-            fanin[rows, : nets.shape[1]], arity[rows], table[rows] = nets, nets.shape[1], tables
-            first += len(nets)
-        return fanin, arity, table
-
-
-def add_conv(netlist: Netlist, image: NDArray[np.int32], step: ConvStep) -> NDArray[np.int32]:
+def _add_conv(builder: CircuitBuilder, image: NDArray[np.int32], step: ConvStep) -> NDArray[np.int32]:
     """Unroll a convolutional layer over all positions: nets [channels, h, w] -> nets [out_channels, h', w']."""
     layer = step.layer
     shape = layer.shape_for(image.shape[1], image.shape[2], step.pool)
@@ -384,29 +333,6 @@ def add_conv(netlist: Netlist, image: NDArray[np.int32], step: ConvStep) -> NDAr
         first -= gates
         fanin = nets.reshape(trees, gates, arity, positions).transpose(0, 1, 3, 2).reshape(-1, arity)
         table = np.broadcast_to(tables[:, first : first + gates], (trees, gates, positions, 1 << arity))
-        nets = netlist.add(fanin, table.reshape(-1, 1 << arity))
-    windows = _or(netlist, nets.reshape(-1, shape.pool**2))
+        nets = builder.add(fanin, table.reshape(-1, 1 << arity))
+    windows = builder.add_or(nets.reshape(-1, shape.pool**2))
     return windows.reshape(trees, shape.out_height, shape.out_width)
-
-
-def add_pool(netlist: Netlist, image: NDArray[np.int32], side: int) -> NDArray[np.int32]:
-    """OR over windows that do not overlap: nets [channels, h, w] -> nets [channels, h // side, w // side]."""
-    channels, height, width = image.shape[0], image.shape[1] // side, image.shape[2] // side
-    if height < 1 or width < 1:
-        raise ValueError(f"images of {image.shape[1]} x {image.shape[2]} have no room for windows of {side} x {side}")
-    windows = image[:, : height * side, : width * side].reshape(channels, height, side, width, side)
-    ors = _or(netlist, windows.transpose(0, 1, 3, 2, 4).reshape(-1, side * side))
-    return ors.reshape(channels, height, width)
-
-
-def _or(netlist: Netlist, windows: NDArray[np.int32]) -> NDArray[np.int32]:
-    """The OR of the nets of each row, by a tree of gates of two inputs, int32 [rows]."""
-    while windows.shape[1] > 1:
-        paired = windows.shape[1] // 2 * 2
-        pairs = windows[:, :paired].reshape(-1, 2)
-        ors = netlist.add(pairs, np.broadcast_to(_OR, (len(pairs), 4)))
-        windows = np.concatenate([ors.reshape(len(windows), -1), windows[:, paired:]], axis=1)
-    return windows[:, 0]
-
-
-_OR = truthtable.from_name("or", 2)

@@ -12,13 +12,11 @@ import math
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
@@ -26,9 +24,11 @@ from gatelight import checkpoint, distributed, gpu, models
 from gatelight.config import TrainConfig
 from gatelight.data import Dataset, Split, validation_split
 from gatelight.data.augment import augment
+from gatelight.data.batches import Batches
 from gatelight.files import write_text
 from gatelight.metrics import Accuracy, evaluate
 from gatelight.nn import LogicNetwork
+from gatelight.recipe import recipe_of
 from gatelight.run import RunFolder, build_model, model_from, settle, task_of
 
 
@@ -43,66 +43,6 @@ class Observer(Protocol):
 
     def evaluated(self, row: dict[str, Any]) -> None:
         """A row of metrics has been written."""
-
-
-class Batches:
-    """The order of the data: epoch e is a permutation drawn from (seed, e), batches run on across epochs.
-
-    >>> order = Batches(samples=5, batch=2, seed=0)
-    >>> sorted([*order.at(0), *order.at(1), order.at(2)[0]])       # the first epoch
-    [0, 1, 2, 3, 4]
-    """
-
-    def __init__(self, samples: int, batch: int, seed: int) -> None:
-        self.samples, self.batch, self.seed = samples, batch, seed
-        self._epochs: dict[int, NDArray[np.int64]] = {}
-
-    def at(self, step: int) -> list[int]:
-        """The samples of a step."""
-        first = step * self.batch
-        epochs = range(first // self.samples, (first + self.batch - 1) // self.samples + 1)
-        self._epochs = {e: self._epochs[e] if e in self._epochs else self._permutation(e) for e in epochs}
-        stream = np.concatenate([self._epochs[e] for e in epochs])
-        offset = first - epochs[0] * self.samples
-        picked: list[int] = stream[offset : offset + self.batch].tolist()
-        return picked
-
-    def _permutation(self, epoch: int) -> NDArray[np.int64]:
-        return np.random.default_rng([self.seed, epoch]).permutation(self.samples)
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """The values of a run that its configuration may leave open, all settled."""
-
-    steps: int
-    batch: int
-    lr: float
-    schedule: str
-    validation: float
-    eval_every: int
-    augment: str
-    augment_scale: float
-    weight_decay: float
-
-
-def recipe_of(config: TrainConfig) -> Recipe:
-    """What the configuration says and, where it is silent, what goes with the data set and size."""
-    size = models.size_of(config.dataset, config.size, config.model)
-    steps = config.steps or size.steps
-    return Recipe(
-        steps=steps,
-        batch=config.batch or size.batch,
-        lr=config.lr or size.learning_rate,
-        schedule=config.schedule or size.schedule,
-        validation=size.validation if config.validation is None else config.validation,
-        eval_every=config.eval_every or max(1, min(1000, steps // 20)),
-        augment=config.augment or size.augment,
-        augment_scale=config.augment_scale or size.augment_scale,
-        weight_decay=(size.weight_decay if config.parametrization == "op" else 0.0)
-        if config.weight_decay is None
-        else config.weight_decay,
-    )
 
 
 def same_data(header: dict[str, Any], dataset: Dataset, path: Path) -> tuple[Dataset, models.Task]:
