@@ -38,12 +38,12 @@ from gatelight.nn import (
     Thermometer,
     rounded,
 )
-from gatelight.ops import ConvShape, cpu
+from gatelight.ops import ConvShape, cpu, operands
 
 #: What a hostile call may raise. IndexError, KeyError, AttributeError, AssertionError and such hint at a missing check.
 FINE = (ValueError, TypeError, RuntimeError, NotImplementedError, MemoryError, OverflowError)
 SIZES = (-(1 << 63), -1, 0, 1, 2, 3, 5, 7, 8, 16, 31, 33, 64)
-KINDS = (*cpu.KINDS, "walsh", "", None)
+KINDS = (*operands.KINDS, "walsh", "", None)
 DTYPES = (torch.float32,) * 12 + (
     torch.float64, torch.float16, torch.bfloat16, torch.int32, torch.int64, torch.uint8, torch.bool, torch.complex64,
 )  # fmt: skip
@@ -181,7 +181,7 @@ def layers_of(h: Hostile, features: int) -> tuple[list[Any], list[Any], list[Any
     fanins, thetas, kinds = [], [], []
     for _ in range(h.random.randint(1, 4)):
         gates, arity = h.small(), h.random.randint(1, 6 if h.chance(0.3) else 2)
-        kind = h.pick(*KINDS) if h.odd(0.1) else h.pick(*cpu.KINDS)
+        kind = h.pick(*KINDS) if h.odd(0.1) else h.pick(*operands.KINDS)
         if kind == "op":
             arity = min(arity, 3)
         fanins.append(h.fanin(gates, arity, features))
@@ -219,7 +219,7 @@ def call_conv(h: Hostile) -> Any:
         trees = h.small() % 6 + 1
         shapes.append(shape)
         fanins.append(h.fanin(trees, shape.leaves, shape.window_inputs))
-        kind = "table" if arity > 3 else h.pick(*cpu.KINDS)
+        kind = "table" if arity > 3 else h.pick(*operands.KINDS)
         thetas.append(h.theta(trees * shape.tree_gates, kind, arity))
         kinds.append(kind)
         image = (trees, shape.out_height, shape.out_width)

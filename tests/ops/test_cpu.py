@@ -18,7 +18,7 @@ from torch import Tensor
 
 from gatelight import native
 from gatelight.nn import wiring
-from gatelight.ops import check_fanin, cpu
+from gatelight.ops import check_fanin, cpu, operands
 
 if not cpu.is_available():
     if os.environ.get("CI") == "true":
@@ -26,7 +26,7 @@ if not cpu.is_available():
     pytest.skip(str(native.why_not()), allow_module_level=True)
 
 PATHS = cpu.available_simd()
-KINDS = list(cpu.KINDS)
+KINDS = list(operands.KINDS)
 FLOAT32_MODES = ["keep", "recompute"]
 
 

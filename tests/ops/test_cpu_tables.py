@@ -11,7 +11,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 
 from gatelight import native
-from gatelight.ops import cpu
+from gatelight.ops import cpu, operands
 
 if not cpu.is_available():
     if os.environ.get("CI") == "true":
@@ -81,7 +81,7 @@ def test_sigmoid_is_within_its_bound() -> None:
     assert slope(far, "iwp-sigmoid").tolist() == [0] * 6
 
 
-@pytest.mark.parametrize("kind", [k for k in cpu.KINDS if k != "op"])
+@pytest.mark.parametrize("kind", [k for k in operands.KINDS if k != "op"])
 def test_nan_in_nan_out(kind: str) -> None:
     theta = np.zeros(64, np.float32)
     theta[[5, 40]] = np.nan

@@ -4,8 +4,8 @@ from gatelight.ops.backend import get_backend, set_backend
 from gatelight.ops.connections import check_fanin
 from gatelight.ops.conv import can_chain, conv, conv_chain
 from gatelight.ops.convshape import ConvShape
-from gatelight.ops.cpu import kind_of
 from gatelight.ops.lut import lut
+from gatelight.ops.operands import kind_of
 from gatelight.ops.stack import can_stack, stack
 
 __all__ = [

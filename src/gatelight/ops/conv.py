@@ -62,7 +62,7 @@ def conv_chain(
         shapes: The geometry of each layer.
         fanins: For each layer int32 [trees, leaves].
         thetas: For each layer float32 [trees * gates of a tree, parameters].
-        kinds: For each layer a name in :data:`gatelight.ops.cpu.KINDS`.
+        kinds: For each layer a name in :data:`gatelight.ops.operands.KINDS`.
     """
     check_images(x, shapes, fanins, thetas)
     rows = x.flatten(1).t()

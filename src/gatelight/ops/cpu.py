@@ -3,15 +3,13 @@
 Arrays are feature-major, [features, batch] and [gates, batch]. An input or an out-gradient may also be the transposed
 view of a contiguous [batch, features] array: the kernels read both as they are, anything else is copied first.
 
-Whatever reaches a kernel is checked here: shapes, dtypes, and indices in ``fanin`` (once for each state of a tensor).
+:mod:`gatelight.ops.operands` checks and describes what reaches a kernel.
 """
 
 from __future__ import annotations
 
 import ctypes
 import functools
-import math
-import struct
 import weakref
 from collections.abc import Sequence
 
@@ -20,36 +18,24 @@ from torch import Tensor
 
 from gatelight import native
 from gatelight.names import check_name
-from gatelight.ops.connections import check_fanin, check_tensors
 from gatelight.ops.convshape import ConvShape
-from gatelight.parametrize import IWP, OP, Parametrization
+from gatelight.ops.operands import (
+    KINDS,
+    as_matrix,
+    check_saved,
+    check_shape,
+    check_theta,
+    conv_layers,
+    dense_layers,
+)
 
-#: What theta is: the table itself, one of IWP's estimators, or OP's logits.
-KINDS = {
-    "table": 0,
-    "iwp-sin": 1,
-    "iwp-sin-st": 2,
-    "iwp-sigmoid": 3,
-    "iwp-sigmoid-st": 4,
-    "iwp-linear-st": 5,
-    "op": 6,
-}
 #: What forward leaves for backward: the activations of a few layers at most, every hidden activation, or the same in
 #: bfloat16.
 MODES = {"recompute": 0, "keep": 1, "keep-bf16": 2}
 
-MAX_ARITY = 6
-MAX_OP_ARITY = 3
-
 #: Bytes from which memory comes from the library's store: the system's allocator returns large blocks to the system,
 #: and every step would pay for fresh pages.
 _LARGE = 1 << 20
-
-#: ``native.Layer``.
-_LAYER = struct.Struct("@qqiiPPP")
-
-#: Of what the library's store gives out; the kernels rely on it.
-_ALIGNMENT = 64
 
 _threads: int | None = None
 
@@ -57,12 +43,6 @@ _threads: int | None = None
 def is_available() -> bool:
     """Whether the native library is there; :func:`gatelight.native.why_not` says why it is not."""
     return native.load() is not None
-
-
-def kind_of(parametrization: Parametrization) -> str | None:
-    """The name by which the kernels map a parametrization's theta to tables, or None: its tables are made in torch."""
-    kind = parametrization.kind if type(parametrization) in (IWP, OP) else None
-    return kind if kind in KINDS else None
 
 
 def set_threads(threads: int | None) -> None:
@@ -96,7 +76,7 @@ def select_simd(name: str) -> None:
 
 def table_fwd(theta: Tensor, kind: str, arity: int) -> Tensor:
     """Tables [gates, 2**arity] of parameters [gates, parameters]."""
-    gates = _check_theta(theta, kind, arity)
+    gates = check_theta(theta, kind, arity)
     table = theta.new_empty(gates, 1 << arity)
     if gates:
         _call("gl_table_fwd", KINDS[kind], arity, gates, theta.data_ptr(), table.data_ptr())
@@ -105,8 +85,8 @@ def table_fwd(theta: Tensor, kind: str, arity: int) -> Tensor:
 
 def table_bwd(theta: Tensor, grad_table: Tensor, kind: str, arity: int) -> Tensor:
     """Gradients for theta, given those for the tables."""
-    gates = _check_theta(theta, kind, arity)
-    _check_shape("grad_table", grad_table, torch.float32, (gates, 1 << arity))
+    gates = check_theta(theta, kind, arity)
+    check_shape("grad_table", grad_table, torch.float32, (gates, 1 << arity))
     grad = torch.empty_like(theta)
     if gates:
         pointers = theta.data_ptr(), grad_table.data_ptr(), grad.data_ptr()
@@ -153,8 +133,8 @@ def stack_fwd(
     if not save and mode != "recompute":
         raise ValueError(f"save=False is for memory mode 'recompute', got {mode!r}")
     check_name("memory mode", mode, MODES)
-    rows, matrix = _matrix("x", x)
-    layers = _layers(rows.shape[0], fanins, thetas, kinds)
+    rows, matrix = as_matrix("x", x)
+    layers = dense_layers(rows.shape[0], fanins, thetas, kinds)
     batch = rows.shape[1]
     out = empty(fanins[-1].shape[0], batch)
     library = _library()
@@ -207,8 +187,8 @@ def conv_fwd(
     Returns:
         Outputs of the last layer [trees * pooled pixels, batch], and the kept bytes.
     """
-    rows, matrix = _matrix("x", x)
-    layers = _convs(rows.shape[0], shapes, fanins, thetas, kinds)
+    rows, matrix = as_matrix("x", x)
+    layers = conv_layers(rows.shape[0], shapes, fanins, thetas, kinds)
     batch = rows.shape[1]
     out = empty(fanins[-1].shape[0] * shapes[-1].out_height * shapes[-1].out_width, batch)
     saved = _bytes(_library().gl_conv_save_bytes(layers, len(layers), batch) if keep else 0)
@@ -228,16 +208,16 @@ def conv_bwd(
     need_x: bool = False,
 ) -> tuple[Tensor | None, list[Tensor]]:
     """Gradients of :func:`conv_fwd` for x (if needed) and for each theta."""
-    x_rows, x_matrix = _matrix("x", x)
-    out_rows, out_matrix = _matrix("grad_out", grad_out)
+    x_rows, x_matrix = as_matrix("x", x)
+    out_rows, out_matrix = as_matrix("grad_out", grad_out)
     features, batch = x_rows.shape
     grads = [empty(*theta.shape) for theta in thetas]
-    layers = _convs(features, shapes, fanins, thetas, kinds, grads)
+    layers = conv_layers(features, shapes, fanins, thetas, kinds, grads)
     expected = (fanins[-1].shape[0] * shapes[-1].out_height * shapes[-1].out_width, batch)
     if out_rows.shape != expected:
         raise ValueError(f"grad_out must be {expected}, got {tuple(out_rows.shape)}")
     size = _library().gl_conv_save_bytes(layers, len(layers), batch)
-    _check_saved(saved, size)
+    check_saved(saved, size)
     grad_x = empty(features, batch) if need_x else None
     x_gradient = native.Matrix(None if grad_x is None else grad_x.data_ptr(), batch, 0)
     _call("gl_conv_bwd", layers, len(layers), batch, x_matrix, out_matrix, x_gradient, saved.data_ptr())
@@ -246,7 +226,9 @@ def conv_bwd(
 
 def work_bytes(x: Tensor, fanins: Sequence[Tensor], thetas: Sequence[Tensor], kinds: Sequence[str], mode: str) -> int:
     """Bytes :func:`stack_bwd` takes besides its results and ``saved``, with the current number of threads."""
-    layers = _layers(x.shape[0], fanins, thetas, kinds, grads=thetas)  # of the gradients only their presence counts
+    layers = dense_layers(
+        x.shape[0], fanins, thetas, kinds, grads=thetas
+    )  # of the gradients only their presence counts
     _library().gl_set_threads(get_threads())
     return int(_library().gl_work_bytes(layers, len(layers), x.shape[1], MODES[mode]))
 
@@ -263,16 +245,16 @@ def _backward(
     grads: Sequence[Tensor | None],
 ) -> Tensor | None:
     check_name("memory mode", mode, MODES)
-    x_rows, x_matrix = _matrix("x", x)
-    out_rows, out_matrix = _matrix("grad_out", grad_out)
+    x_rows, x_matrix = as_matrix("x", x)
+    out_rows, out_matrix = as_matrix("grad_out", grad_out)
     features, batch = x_rows.shape
-    layers = _layers(features, fanins, thetas, kinds, grads)
+    layers = dense_layers(features, fanins, thetas, kinds, grads)
     if out_rows.shape != (fanins[-1].shape[0], batch):
         raise ValueError(f"grad_out must be {(fanins[-1].shape[0], batch)}, got {tuple(out_rows.shape)}")
     library = _library()
     size = library.gl_save_bytes(layers, len(layers), batch, MODES[mode])
     if size and (saved is not None or mode != "recompute"):
-        _check_saved(saved, size)
+        check_saved(saved, size)
     grad_x = empty(features, batch) if need_x else None
     x_gradient = native.Matrix(None if grad_x is None else grad_x.data_ptr(), batch, 0)
     save = saved.data_ptr() if saved is not None and size else None
@@ -300,124 +282,6 @@ def call(name: str, *arguments: object) -> None:
         raise MemoryError(f"{name} ran out of memory")
     if status:
         raise ValueError(f"{name} rejected its arguments (status {status})")
-
-
-def _matrix(name: str, x: Tensor) -> tuple[Tensor, native.Matrix]:
-    """A tensor [rows, batch] as the kernels read it, and what keeps its memory alive."""
-    if not isinstance(x, Tensor):
-        check_tensors(**{name: x})
-    if x.ndim != 2 or x.dtype != torch.float32 or not x.is_cpu:
-        raise ValueError(
-            f"{name} must be float32 [rows, batch] on the CPU, got {x.dtype} {tuple(x.shape)} on {x.device}"
-        )
-    rows, batch = x.shape
-    if batch <= 1 or x.stride(1) == 1:
-        if rows > 1 and x.stride(0) < 1 and batch:
-            x = x.contiguous()
-        return x, native.Matrix(x.data_ptr(), x.stride(0), 0)
-    if rows <= 1 or x.stride(0) == 1:
-        return x, native.Matrix(x.data_ptr(), x.stride(1), 1)
-    x = x.contiguous()
-    return x, native.Matrix(x.data_ptr(), x.stride(0), 0)
-
-
-def _layers(
-    features: int,
-    fanins: Sequence[Tensor],
-    thetas: Sequence[Tensor],
-    kinds: Sequence[str],
-    grads: Sequence[Tensor | None] | None = None,
-) -> ctypes.Array[native.Layer]:
-    if not fanins or not len(fanins) == len(thetas) == len(kinds):
-        raise ValueError(
-            "fanins, thetas and kinds must have one entry for each layer, "
-            f"got {len(fanins)}, {len(thetas)} and {len(kinds)}"
-        )
-    # Packing is several times as fast as making one structure after the other, which counts at batch 1.
-    memory = bytearray(_LAYER.size * len(fanins))
-    for i, (fanin, theta, kind) in enumerate(zip(fanins, thetas, kinds, strict=True)):
-        _check("fanin", fanin, torch.int32, 2)
-        gates, arity = fanin.shape
-        if _check_theta(theta, kind, arity) != gates:
-            raise ValueError(f"theta must have {gates} rows as fanin has, got {tuple(theta.shape)}")
-        check_fanin(fanin, features)
-        grad = None if grads is None else grads[i]
-        pointers = fanin.data_ptr(), theta.data_ptr(), 0 if grad is None else grad.data_ptr()
-        _LAYER.pack_into(memory, i * _LAYER.size, features, gates, arity, KINDS[kind], *pointers)
-        features = gates
-    return (native.Layer * len(fanins)).from_buffer(memory)
-
-
-def _convs(
-    features: int,
-    shapes: Sequence[ConvShape],
-    fanins: Sequence[Tensor],
-    thetas: Sequence[Tensor],
-    kinds: Sequence[str],
-    grads: Sequence[Tensor] | None = None,
-) -> ctypes.Array[native.Conv]:
-    if not shapes or not len(shapes) == len(fanins) == len(thetas) == len(kinds):
-        raise ValueError(
-            "shapes, fanins, thetas and kinds must have one entry for each layer, "
-            f"got {len(shapes)}, {len(fanins)}, {len(thetas)} and {len(kinds)}"
-        )
-    layers = (native.Conv * len(shapes))()
-    image = (shapes[0].channels, shapes[0].height, shapes[0].width)
-    if features != math.prod(image):
-        raise ValueError(f"x must have {math.prod(image)} rows for images of {image}, got {features}")
-    for i, (shape, fanin, theta, kind) in enumerate(zip(shapes, fanins, thetas, kinds, strict=True)):
-        if (shape.channels, shape.height, shape.width) != image:
-            raise ValueError(f"layer {i} takes images of {(shape.channels, shape.height, shape.width)}, gets {image}")
-        _check_shape("fanin", fanin, torch.int32, (fanin.shape[0], shape.leaves))
-        if _check_theta(theta, kind, shape.arity) != fanin.shape[0] * shape.tree_gates:
-            raise ValueError(f"theta must have {fanin.shape[0] * shape.tree_gates} rows, got {tuple(theta.shape)}")
-        check_fanin(fanin, shape.window_inputs)
-        layers[i] = native.Conv(
-            *image, shape.kernel, shape.padding, shape.stride, shape.pool,
-            fanin.shape[0], shape.depth, shape.arity, KINDS[kind],
-            fanin.data_ptr(), theta.data_ptr(), None if grads is None else grads[i].data_ptr(),
-        )  # fmt: skip
-        image = (fanin.shape[0], shape.out_height, shape.out_width)
-    return layers
-
-
-def _check_theta(theta: Tensor, kind: str, arity: int) -> int:
-    """The number of gates of parameters [gates, parameters]."""
-    if kind not in KINDS:
-        check_name("kind", kind, KINDS)
-    most = MAX_OP_ARITY if kind == "op" else MAX_ARITY
-    if not 1 <= arity <= most:
-        raise ValueError(f"the arity of kind {kind!r} must be from 1 to {most}, got {arity}")
-    _check("theta", theta, torch.float32, 2)
-    gates, columns = theta.shape[0], 1 << (1 << arity if kind == "op" else arity)
-    if theta.shape[1] != columns:
-        raise ValueError(f"theta must have shape {(gates, columns)}, got {tuple(theta.shape)}")
-    return gates
-
-
-def _check(name: str, tensor: Tensor, dtype: torch.dtype, ndim: int) -> None:
-    if not isinstance(tensor, Tensor):
-        check_tensors(**{name: tensor})
-    if tensor.dtype != dtype or tensor.ndim != ndim or not tensor.is_cpu or not tensor.is_contiguous():
-        raise ValueError(
-            f"{name} must be a contiguous {dtype} tensor of {ndim} dimensions on the CPU, "
-            f"got {tensor.dtype} {tuple(tensor.shape)} on {tensor.device}"
-        )
-
-
-def _check_shape(name: str, tensor: Tensor, dtype: torch.dtype, shape: tuple[int, ...]) -> None:
-    _check(name, tensor, dtype, len(shape))
-    if tensor.shape != shape:
-        raise ValueError(f"{name} must have shape {shape}, got {tuple(tensor.shape)}")
-
-
-def _check_saved(saved: Tensor | None, size: int) -> None:
-    """Raise a ValueError unless these bytes are what forward left."""
-    if saved is None or saved.numel() < size:
-        raise ValueError(f"saved must hold {size} bytes, got {0 if saved is None else saved.numel()}")
-    _check("saved", saved, torch.uint8, 1)
-    if saved.data_ptr() % _ALIGNMENT:
-        raise ValueError(f"saved must start at a multiple of {_ALIGNMENT} bytes, as what forward returns does")
 
 
 def empty(rows: int, columns: int) -> Tensor:

@@ -37,7 +37,7 @@ def stack(
         x: Inputs, [batch, features], float32 (on a GPU also bfloat16 or float16, which activations then are too).
         fanins: For each layer int32 [gates, arity].
         thetas: For each layer float32 [gates, parameters].
-        kinds: For each layer a name in :data:`gatelight.ops.cpu.KINDS`.
+        kinds: For each layer a name in :data:`gatelight.ops.operands.KINDS`.
         memory: What forward leaves for backward: ``keep`` (one value for each gate and sample; of every second layer
             only, where those read inside clusters of wide ones), ``keep-bf16`` (one of two bytes for each),
             ``recompute`` (those of three layers; on a GPU the inputs of about sqrt(layers) layers), or ``auto``:

@@ -22,7 +22,7 @@ def stack(x: Tensor, fanins: Sequence[Tensor], thetas: Sequence[Tensor], kinds: 
         x: Inputs in a dtype of :data:`gatelight.ops.backend.GPU_STORAGE`, which activations keep.
         fanins: For each layer int32 [gates, arity].
         thetas: For each layer [gates, parameters].
-        kinds: For each layer a name in :data:`gatelight.ops.cpu.KINDS`.
+        kinds: For each layer a name in :data:`gatelight.ops.operands.KINDS`.
         memory: ``keep`` the input of every layer for backward, ``keep-bf16`` the same rounded to bfloat16, or
             ``recompute``: the input of each stretch of about sqrt(layers) layers, the others again in backward.
     """

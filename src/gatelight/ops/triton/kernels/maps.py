@@ -1,6 +1,6 @@
 """theta -> table and its derivative, for kernels to inline.
 
-``KIND`` is a name in :data:`gatelight.ops.cpu.KINDS`. Values of a gate are tensors [BLOCK_G], float32.
+``KIND`` is a name in :data:`gatelight.ops.operands.KINDS`. Values of a gate are tensors [BLOCK_G], float32.
 """
 
 from __future__ import annotations
