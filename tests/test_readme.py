@@ -14,10 +14,14 @@ def test_the_python_examples_run() -> None:
     names: dict[str, Any] = {}
     exec(dense, names)
     exec(convolutional, names)
-    assert tuple(names["maps"].shape) == (32, 128, 8, 8)
-    assert tuple(names["counts"].shape) == (32, 10)
-    circuit = names["discretize"](names["net"])
-    assert circuit.gates == 16_000
+    assert tuple(names["maps"].shape) == (8, 64, 14, 14)
+    assert names["discretize"](names["net"]).gates == 2_000
+    assert names["circuit"].gates < 2_000
+    assert (names["labels"] == names["digits"].test.y).mean() > 0.85
+
+
+def test_it_is_short() -> None:
+    assert len(README.encode()) <= 5_000
 
 
 @pytest.mark.parametrize("command", sorted(set(re.findall(r"^ +gatelight ([a-z]+)", README, re.MULTILINE))))
