@@ -8,8 +8,8 @@ from torch.nn.functional import cross_entropy
 
 from gatelight import models
 from gatelight.nn import LogicDense, LogicNetwork
-from gatelight.nn.wiring import CLUSTER, CLUSTERED
 from gatelight.sizes import ConvSize
+from gatelight.wiring.clustered import CLUSTER, WIDE
 
 #: data set, size, layers, width, temperature, input bits
 ROWS = [
@@ -44,15 +44,15 @@ def in_clusters(layer: LogicDense) -> bool:
 
 
 def test_wide_layers_read_inside_clusters() -> None:
-    net = models.build("mnist", width=CLUSTERED + 2, layers=5, seed=0)
+    net = models.build("mnist", width=WIDE + 2, layers=5, seed=0)
     assert [in_clusters(layer) for layer in net.layers.layers[1:]] == [True, False, True, False]
-    net = models.build("mnist", width=CLUSTERED + 2, layers=2, seed=0)
+    net = models.build("mnist", width=WIDE + 2, layers=2, seed=0)
     last = net.layers.layers[-1]
     assert in_clusters(last)
     # Every class has gates of every cluster.
     for group in clusters(last)[:, 0].chunk(10):
-        assert len(group.unique()) == CLUSTERED // CLUSTER
-    size: dict[str, Any] = {"width": CLUSTERED + 2, "layers": 2, "seed": 0}
+        assert len(group.unique()) == WIDE // CLUSTER
+    size: dict[str, Any] = {"width": WIDE + 2, "layers": 2, "seed": 0}
     for changes in ({"wiring": "random"}, {"wiring": "unique"}, {"width": 30_000}, {"residual_fraction": 0.1}):
         net = models.build("mnist", **(size | changes))
         assert not in_clusters(net.layers.layers[-1])

@@ -17,22 +17,26 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from gatelight import parametrize
 from gatelight.names import check_name
 from gatelight.nn.conv import LogicConv2d
 from gatelight.nn.conv_stack import LogicConvStack
-from gatelight.nn.dense import LogicDense, make_generator
+from gatelight.nn.dense import LogicDense
 from gatelight.nn.encode import Thermometer
 from gatelight.nn.head import GroupSum
+from gatelight.nn.layer import make_generator
+from gatelight.nn.linking import list_linked
 from gatelight.nn.network import LogicNetwork
 from gatelight.nn.pool import OrPool2d
 from gatelight.nn.regularize import GateIntervention, PathDropout, residual_masks
-from gatelight.nn.wiring import CLUSTERED, NAMES
+from gatelight.parametrize import IWP, Init, Parametrization
 from gatelight.sizes import CDLGN, DLGN, MODELS, TASKS, ConvSize, DenseSize, Task, size_of
+from gatelight.wiring import Leaves, Placed
+from gatelight.wiring import make as make_wiring
 
 __all__ = ["CDLGN", "DLGN", "MODELS", "TASKS", "Settled", "Task", "build", "settle", "size_of"]
 
 ENCODINGS = ("even", "quantile")
-WIRINGS = ("clustered", *NAMES)
 
 
 @dataclass(frozen=True)
@@ -164,7 +168,6 @@ def build(
     """
     check_name("model", model, MODELS)
     check_name("encoding", encoding, ENCODINGS)
-    check_name("wiring", wiring, WIRINGS)
     if task is None:
         task = TASKS[check_name("data set", dataset, TASKS)]
     if model == "cdlgn" and residual_fraction:
@@ -183,18 +186,12 @@ def build(
         wide_head=wide_head,
     )
     thresholds = settled.thresholds
-    if parametrization == "op" and estimator != "sin":
-        raise ValueError(f"the estimator is a choice of iwp, op has none: got {estimator!r}")
     if not intervention and intervention_value != "bernoulli":
         raise ValueError(f"intervention_value {intervention_value!r} needs an intervention above 0")
     encoder = _encoder(thresholds, encoding, samples)
     gates: dict[str, Any] = {
-        "arity": arity,
-        "parametrization": parametrization,
-        "estimator": estimator,
-        "init": init,
-        "init_strength": init_strength,
-        "init_spread": init_spread,
+        "parametrization": _parametrization(parametrization, arity, estimator),
+        "init": Init(init, init_strength, init_spread),
     }
 
     generator = make_generator(seed)
@@ -219,21 +216,15 @@ def build(
         raise ValueError("residual_fraction needs at least two layers: a fixed connection ends in a later one")
     seeds = torch.randint(0, 1 << 62, (len(widths) + 1,), generator=generator).tolist()
     masks = residual_masks(widths, residual_fraction, seeds[-1]) if residual_fraction else None
+    chosen_wiring = make_wiring(wiring)
     dense = []
     for index, (inputs, count) in enumerate(zip([bits, *widths], widths, strict=False)):
         ends = index == len(widths) - 1
-        # A fixed connection leads straight on, whatever the cluster.
-        clustered = wiring == "clustered" and index % 2 == 1 and inputs >= CLUSTERED and not residual_fraction
-        layer = LogicDense(
-            inputs,
-            count,
-            wiring="random" if wiring == "clustered" else wiring,
-            ordered=not ends,
-            clustered=(task.classes if ends else 1) if clustered else 0,
-            seed=seeds[index],
-            fixed=masks[index] if masks else None,
-            **gates,
-        )
+        place = Placed(chosen_wiring, index, task.classes if ends else 1, passes_on=bool(residual_fraction))
+        fixed = masks[index] if masks else None
+        layer = LogicDense(inputs, count, wiring=place, seed=seeds[index], fixed=fixed, **gates)
+        if not ends:
+            list_linked(layer)
         if layer.fixed is not None:
             layer.fanin[layer.fixed, 0] = layer.fixed.nonzero().flatten().int()
         dense.append(layer)
@@ -274,7 +265,7 @@ def _conv_stack(
                     tree_depth=tree_depth,
                     padding=padding,
                     # The first block of a grey image has one channel to offer.
-                    channels_per_tree=None if channels_per_tree is None else min(channels_per_tree, channels),
+                    wiring=Leaves(None if channels_per_tree is None else min(channels_per_tree, channels)),
                     seed=int(torch.randint(0, 1 << 62, (), generator=generator)),
                     **gates,
                 )
@@ -292,6 +283,14 @@ def _image(dataset: str, shape: tuple[int, ...], planes: int) -> tuple[int, int,
     if len(shape) != 3 or min(shape[1:]) < 4 or (dataset in TASKS and dataset not in CDLGN):
         raise ValueError(f"the model cdlgn needs images of at least 4 x 4 pixels, but a sample of {dataset} is {shape}")
     return shape[0] * planes, shape[1], shape[2]
+
+
+def _parametrization(name: str | Parametrization, arity: int, estimator: str) -> Parametrization:
+    """The parametrization; an estimator other than the default must be one of its options."""
+    options: dict[str, Any] = {"arity": arity}
+    if isinstance(name, str) and (estimator != IWP().estimator or name == "iwp"):
+        options["estimator"] = estimator
+    return parametrize.make(name, **options)
 
 
 def _encoder(thresholds: int, encoding: str, samples: Tensor | None) -> Thermometer | None:

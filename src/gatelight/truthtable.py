@@ -272,10 +272,10 @@ def permute(table: ArrayLike, order: Sequence[int]) -> NDArray[Any]:
     return np.ascontiguousarray(cube.transpose(axes)).reshape(values.shape)
 
 
-def exchange_ends(table: ArrayLike) -> NDArray[Any]:
-    """The table with the first and the last input exchanged.
+def swap_ends(table: ArrayLike) -> NDArray[Any]:
+    """The table with the first and the last input swapped.
 
-    >>> name(exchange_ends(from_name("a")))
+    >>> name(swap_ends(from_name("a")))
     'b'
     """
     order = list(range(arity_of(table)))

@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from gatelight import native
-from gatelight.nn import wiring
 from gatelight.ops import check_fanin, cpu, operands
+from gatelight.wiring import Clustered, Site
+from gatelight.wiring.linking import link
 
 if not cpu.is_available():
     if os.environ.get("CI") == "true":
@@ -281,9 +282,9 @@ class ClusteredStack(Stack):
         random = torch.Generator().manual_seed(self.seed)
         for index in self.clustered:
             gates, arity = fanins[index].shape
-            fanins[index] = wiring.wire_clusters("random", fanins[index - 1].shape[0], gates, arity, random, parts=3)
+            fanins[index] = Clustered().draw(Site(fanins[index - 1].shape[0], gates, arity, groups=3), random)
         if self.linked:
-            fanins = [wiring.link(fanin)[0] for fanin in fanins]
+            fanins = [link(fanin).fanin for fanin in fanins]
         return x, fanins, thetas, grad_out
 
 
