@@ -30,7 +30,7 @@ def cells(scale: str) -> list[Cell]:
 
 
 def _get(results: Results, init: str, depth: int, what: str) -> list[float]:
-    found = results.all(Training, lambda c: c.config.init == init and c.config.depth_scale == depth)
+    found = results.all(Training, lambda c: c.config.model.gates.init == init and c.config.model.depth_scale == depth)
     return [result["best"][what] for _, result in found]
 
 
@@ -40,7 +40,7 @@ def _gaps(results: Results, init: str, depth: int) -> list[float]:
 
 
 def _both_depths(results: Results) -> tuple[int, int]:
-    low, high = sorted({c.config.depth_scale for c, _ in results.all(Training)})
+    low, high = sorted({c.config.model.depth_scale for c, _ in results.all(Training)})
     return low, high
 
 
@@ -84,7 +84,7 @@ def _deep(results: Results) -> Judgement:
 def draw(results: Results) -> Figure:
     """Soft and discretised accuracy of both inits, one panel for each depth."""
     found = results.found(Training)
-    shown = sorted({c.config.depth_scale for c, _ in found})
+    shown = sorted({c.config.model.depth_scale for c, _ in found})
     figure, panels = plots.new_figure(len(shown), width=3.6, height=3.0)
     parts = (
         ("training, soft", "train", "soft_accuracy"),
@@ -94,7 +94,11 @@ def draw(results: Results) -> Figure:
     for axes, depth in zip(panels, shown, strict=True):
         values = {
             label: [
-                [100 * r[part][what] for c, r in found if c.config.depth_scale == depth and c.config.init == init]
+                [
+                    100 * r[part][what]
+                    for c, r in found
+                    if c.config.model.depth_scale == depth and c.config.model.gates.init == init
+                ]
                 for init in INITS
             ]
             for label, part, what in parts

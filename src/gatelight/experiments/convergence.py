@@ -54,7 +54,7 @@ def ratio_of_steps(op: dict[str, Any], iwp: dict[str, Any]) -> float | None:
 
 
 def _curves(results: Results, parametrization: str) -> dict[int, dict[str, Any]]:
-    found = results.all(Training, lambda c: c.config.parametrization == parametrization)
+    found = results.all(Training, lambda c: c.config.model.gates.parametrization == parametrization)
     return {cell.config.seed: result["curve"] for cell, result in found}
 
 
@@ -82,7 +82,7 @@ def draw(results: Results) -> Figure:
     """Running best discretised accuracy against steps."""
     figure, (axes,) = plots.new_figure(width=5.5, height=3.6)
     for index, p in enumerate(("op", "iwp")):
-        found = [item for item in results.found(Training) if item[0].config.parametrization == p]
+        found = [item for item in results.found(Training) if item[0].config.model.gates.parametrization == p]
         rows = [[100 * v for v in running_best(r["curve"]["discrete_accuracy"])] for _, r in found]
         if rows:
             style.line(axes, found[0][1]["curve"]["step"], rows, p.upper(), index)

@@ -15,7 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from gatelight import plots
-from gatelight.config import TrainConfig
+from gatelight.config import RunConfig
 from gatelight.experiments import style
 from gatelight.experiments.cell import Cell
 from gatelight.experiments.experiment import Claim, Experiment, Judgement, Results, verdict
@@ -91,11 +91,11 @@ def accuracies(results: Results, parametrization: str, depth: int, what: str = "
 
 def depths(results: Results) -> list[int]:
     """The depth scales, ascending."""
-    return sorted({c.config.depth_scale for c, _ in results.all(Training)})
+    return sorted({c.config.model.depth_scale for c, _ in results.all(Training)})
 
 
-def _is(config: TrainConfig, parametrization: str, depth: int) -> bool:
-    return config.parametrization == parametrization and config.depth_scale == depth
+def _is(config: RunConfig, parametrization: str, depth: int) -> bool:
+    return config.model.gates.parametrization == parametrization and config.model.depth_scale == depth
 
 
 def _percent(values: list[float]) -> str:
@@ -178,7 +178,7 @@ def draw(results: Results) -> Figure:
     for index, p in enumerate(("op", "iwp")):
         _curve(curve, results, p, index)
     curve.set_xscale("log")
-    shown = sorted({c.config.depth_scale for c, _ in results.found(Training)})
+    shown = sorted({c.config.model.depth_scale for c, _ in results.found(Training)})
     curve.set_xticks(shown, [str(d) for d in shown])
     curve.minorticks_off()
     curve.set(xlabel="depth scale D", ylabel="discretised test accuracy [%]")
@@ -200,8 +200,8 @@ def draw(results: Results) -> Figure:
 
 def _curve(axes: Axes, results: Results, parametrization: str, index: int) -> None:
     by_depth: dict[int, list[float]] = {}
-    for cell, result in results.found(Training, lambda c: c.config.parametrization == parametrization):
-        by_depth.setdefault(cell.config.depth_scale, []).append(100 * result["best"]["discrete_accuracy"])
+    for cell, result in results.found(Training, lambda c: c.config.model.gates.parametrization == parametrization):
+        by_depth.setdefault(cell.config.model.depth_scale, []).append(100 * result["best"]["discrete_accuracy"])
     if by_depth:
         at = sorted(by_depth)
         style.points(axes, at, [by_depth[d] for d in at], parametrization.upper(), index)

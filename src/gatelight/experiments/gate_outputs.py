@@ -14,7 +14,7 @@ import torch
 from matplotlib.figure import Figure
 
 from gatelight import plots
-from gatelight.config import TrainConfig
+from gatelight.config import RunConfig
 from gatelight.experiments import style
 from gatelight.experiments.cell import Cell, Context, dataset
 from gatelight.experiments.experiment import Claim, Experiment, Judgement, Results, verdict
@@ -38,23 +38,26 @@ class GateOutputs:
 
     version: ClassVar[int] = 1
     timed: ClassVar[bool] = False
-    config: TrainConfig
+    config: RunConfig
     steps: tuple[int, ...]
 
     @property
     def label(self) -> str:
         """Init and seed."""
-        return f"{self.config.init} after {', '.join(map(str, self.steps))} steps seed={self.config.seed}"
+        return f"{self.config.model.gates.init} after {', '.join(map(str, self.steps))} steps seed={self.config.seed}"
 
     @property
     def seconds(self) -> float:
         """About how long it takes on two cores."""
         c = self.config
-        return 0.5 + (1 + self.steps[-1]) * (c.batch or 0) * (c.width or 0) * (c.layers or 0) * 1.5e-9
+        return (
+            0.5
+            + (1 + self.steps[-1]) * (c.optimization.batch or 0) * (c.model.width or 0) * (c.model.layers or 0) * 1.5e-9
+        )
 
     def run(self, context: Context) -> dict[str, Any]:
         """For each step and layer the shares of outputs in equal parts of [0, 1]."""
-        images = dataset(self.config.dataset, context.data).test.x[: self.config.batch]
+        images = dataset(self.config.dataset, context.data).test.x[: self.config.optimization.batch]
         x = torch.from_numpy(images).to(context.device)
 
         def measure(model: LogicNetwork) -> list[list[float]]:
@@ -72,7 +75,7 @@ def cells(scale: str) -> list[Cell]:
 
 
 def _histograms(results: Results, init: str) -> list[list[list[float]]]:
-    found: list[list[list[float]]] = results.one(GateOutputs, lambda c: c.config.init == init)["histograms"]
+    found: list[list[list[float]]] = results.one(GateOutputs, lambda c: c.config.model.gates.init == init)["histograms"]
     return found
 
 
@@ -124,7 +127,7 @@ def _and_or(results: Results) -> Judgement:
 
 def _training(results: Results) -> Judgement:
     stages = _histograms(results, "residual")
-    steps = results.all(GateOutputs, lambda c: c.config.init == "residual")[0][0].steps
+    steps = results.all(GateOutputs, lambda c: c.config.model.gates.init == "residual")[0][0].steps
     front = [sum(at_half(row) for row in rows[: DEPTH // 2]) / (DEPTH // 2) for rows in stages]
     back = [sum(at_half(row) for row in rows[DEPTH // 2 :]) / (DEPTH - DEPTH // 2) for rows in stages]
     text = "; ".join(f"{s} batches {a:.0%} and {b:.0%}" for s, a, b in zip(steps, front, back, strict=True))
@@ -138,7 +141,7 @@ def _training(results: Results) -> Judgement:
 def draw(results: Results) -> Figure:
     """Each init at the start, then residual as it trains."""
     figure, panels = plots.new_figure(5, 2, width=2.7, height=2.4)
-    shown = [(cell.config.init, result["histograms"][0]) for cell, result in results.found(GateOutputs)]
+    shown = [(cell.config.model.gates.init, result["histograms"][0]) for cell, result in results.found(GateOutputs)]
     for cell, result in results.found(GateOutputs, lambda c: len(c.steps) > 1):
         later = list(zip(cell.steps, result["histograms"], strict=True))[1:]
         shown += [(f"residual, {step} batches", rows) for step, rows in later]
@@ -152,8 +155,9 @@ def draw(results: Results) -> Figure:
 def settings(scale: str) -> str:
     """The network in words."""
     c = network(scale)
-    width = 200 if scale == "smoke" else c.width
-    return f"IWP, {DEPTH} layers of {width:,} gates, {c.batch} test images of {c.dataset}, lr {c.lr}, one seed"
+    width = 200 if scale == "smoke" else c.model.width
+    how = c.optimization
+    return f"IWP, {DEPTH} layers of {width:,} gates, {how.batch} test images of {c.dataset}, lr {how.lr}, one seed"
 
 
 EXPERIMENT = Experiment(

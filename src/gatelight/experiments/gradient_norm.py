@@ -15,7 +15,7 @@ import torch
 from matplotlib.figure import Figure
 
 from gatelight import plots
-from gatelight.config import TrainConfig
+from gatelight.config import RunConfig
 from gatelight.experiments import style
 from gatelight.experiments.cell import Cell, Context, dataset
 from gatelight.experiments.experiment import Claim, Experiment, Judgement, Results, verdict
@@ -39,27 +39,30 @@ class GradientNorms:
 
     version: ClassVar[int] = 1
     timed: ClassVar[bool] = False
-    config: TrainConfig
+    config: RunConfig
     steps: tuple[int, ...]
 
     @property
     def label(self) -> str:
         """Network and seed."""
         c = self.config
-        fixed = f" fixed {c.residual_fraction:g}" if c.residual_fraction else ""
-        return f"{c.parametrization} {c.estimator} {c.init}{fixed} seed={c.seed}"
+        fixed = f" fixed {c.model.residual_fraction:g}" if c.model.residual_fraction else ""
+        return f"{c.model.gates.parametrization} {c.model.gates.estimator} {c.model.gates.init}{fixed} seed={c.seed}"
 
     @property
     def seconds(self) -> float:
         """About how long it takes on two cores."""
         c = self.config
-        return 0.2 + (1 + self.steps[-1]) * (c.batch or 0) * (c.width or 0) * (c.layers or 0) * 1.5e-9
+        return (
+            0.2
+            + (1 + self.steps[-1]) * (c.optimization.batch or 0) * (c.model.width or 0) * (c.model.layers or 0) * 1.5e-9
+        )
 
     def run(self, context: Context) -> dict[str, Any]:
         """The norms of each layer, first to last; null for a layer without parameters."""
         train = dataset(self.config.dataset, context.data).train
-        x = torch.from_numpy(train.x[: self.config.batch]).to(context.device)
-        y = torch.from_numpy(train.y[: self.config.batch]).to(context.device)
+        x = torch.from_numpy(train.x[: self.config.optimization.batch]).to(context.device)
+        y = torch.from_numpy(train.y[: self.config.optimization.batch]).to(context.device)
 
         def measure(model: LogicNetwork) -> list[float | None]:
             return [None if math.isnan(norm) else norm for norm in gradient_norms(model.train(), x, y)]
@@ -67,7 +70,7 @@ class GradientNorms:
         return {"norms": snapshots(self.config, self.steps, measure, context)}
 
 
-def network(scale: str, **changes: Any) -> TrainConfig:
+def network(scale: str, **changes: Any) -> RunConfig:
     """The 40-layer network of a scale."""
     sizes: dict[str, dict[str, Any]] = {
         "smoke": {"width": 600, "batch": 20},
@@ -99,7 +102,11 @@ def _norms(
 
     def wanted(cell: GradientNorms) -> bool:
         c = cell.config
-        return (c.init, c.parametrization, c.estimator) == (init, parametrization, estimator)
+        return (c.model.gates.init, c.model.gates.parametrization, c.model.gates.estimator) == (
+            init,
+            parametrization,
+            estimator,
+        )
 
     return [result["norms"][step] for _, result in results.all(GradientNorms, wanted)]
 
@@ -153,7 +160,7 @@ def _multiple(results: Results) -> Judgement:
 
 
 def _estimators(results: Results) -> Judgement:
-    steps = results.all(GradientNorms, lambda c: c.config.estimator == "sigmoid")[0][0].steps
+    steps = results.all(GradientNorms, lambda c: c.config.model.gates.estimator == "sigmoid")[0][0].steps
     ratios = [
         _middle(_norms(results, "residual", "iwp", "sigmoid", i))
         / _middle(_norms(results, "residual", "iwp", "sin", i))
@@ -208,7 +215,10 @@ def draw(results: Results) -> Figure:
 def _found(results: Results, init: str, parametrization: str, estimator: str, step: int) -> list[list[float]]:
     found = results.found(
         GradientNorms,
-        lambda c: (c.config.init, c.config.parametrization, c.config.estimator) == (init, parametrization, estimator),
+        lambda c: (
+            (c.config.model.gates.init, c.config.model.gates.parametrization, c.config.model.gates.estimator)
+            == (init, parametrization, estimator)
+        ),
     )
     return [result["norms"][step] for _, result in found]
 
@@ -217,7 +227,7 @@ def settings(scale: str) -> str:
     """The network in words."""
     c = network(scale)
     seeds = "one seed" if scale == "smoke" else "3 seeds"
-    return f"{DEPTH} layers of {c.width:,} gates, one batch of {c.batch} of {c.dataset}, {seeds}"
+    return f"{DEPTH} layers of {c.model.width:,} gates, one batch of {c.optimization.batch} of {c.dataset}, {seeds}"
 
 
 EXPERIMENT = Experiment(

@@ -12,7 +12,7 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from gatelight import plots
-from gatelight.config import TrainConfig
+from gatelight.config import RunConfig
 from gatelight.experiments import style
 from gatelight.experiments.cell import Cell
 from gatelight.experiments.convergence import running_best
@@ -42,9 +42,15 @@ def convolutional_cells(scale: str) -> list[Cell]:
     ]
 
 
-def variant(config: TrainConfig) -> str:
+def variant(config: RunConfig) -> str:
     """The name of a run's variant."""
-    return NARROW if config.init_strength is not None else SIGMOID if config.estimator == "sigmoid" else NORMAL
+    return (
+        NARROW
+        if config.model.gates.init_strength is not None
+        else SIGMOID
+        if config.model.gates.estimator == "sigmoid"
+        else NORMAL
+    )
 
 
 def _accuracies(results: Results, name: str) -> list[float]:

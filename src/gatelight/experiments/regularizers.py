@@ -13,7 +13,7 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from gatelight import plots
-from gatelight.config import TrainConfig
+from gatelight.config import RunConfig
 from gatelight.experiments import style
 from gatelight.experiments.cell import Cell
 from gatelight.experiments.depth import dense
@@ -48,15 +48,15 @@ def cells(scale: str) -> list[Cell]:
     return made
 
 
-def name_of(config: TrainConfig) -> str:
+def name_of(config: RunConfig) -> str:
     """The regulariser of a run."""
-    if config.dropout:
-        return f"dropout {config.dropout:g}"
-    if config.intervention:
-        return f"intervention {config.intervention_value}"
-    if config.residual_fraction:
+    if config.model.dropout:
+        return f"dropout {config.model.dropout:g}"
+    if config.model.intervention:
+        return f"intervention {config.model.intervention_value}"
+    if config.model.residual_fraction:
         return FIXED
-    return DEEP_PLAIN if config.depth_scale == DEEP else PLAIN
+    return DEEP_PLAIN if config.model.depth_scale == DEEP else PLAIN
 
 
 def _get(results: Results, name: str, part: str = "best", what: str = "discrete_accuracy") -> list[float]:
@@ -81,7 +81,7 @@ def _dropout(results: Results) -> Judgement:
 
 
 def _interventions(results: Results) -> Judgement:
-    names = sorted({name_of(c.config) for c, _ in results.all(Training, lambda c: c.config.intervention > 0)})
+    names = sorted({name_of(c.config) for c, _ in results.all(Training, lambda c: c.config.model.intervention > 0)})
     plain = fmean(_get(results, PLAIN))
     text = ", ".join(f"{n.split()[1]} {100 * fmean(_get(results, n)):.1f} %" for n in names)
     below = [fmean(_get(results, n)) < plain for n in names]
@@ -106,7 +106,9 @@ def _connections(results: Results) -> Judgement:
 
 def _norms(results: Results, *, fixed: bool, init: str) -> list[float]:
     """Norms of the layers that have parameters, first to last."""
-    found = results.one(GradientNorms, lambda c: bool(c.config.residual_fraction) == fixed and c.config.init == init)
+    found = results.one(
+        GradientNorms, lambda c: bool(c.config.model.residual_fraction) == fixed and c.config.model.gates.init == init
+    )
     return [norm for norm in found["norms"][0] if norm is not None]
 
 
@@ -150,7 +152,7 @@ def draw(results: Results) -> Figure:
     gradient.set_yscale("log")
     for index, (cell, result) in enumerate(results.found(GradientNorms)):
         norms = [(layer, norm) for layer, norm in enumerate(result["norms"][0], 1) if norm]
-        label = FIXED + ", gaussian" if cell.config.residual_fraction else f"{cell.config.init} init"
+        label = FIXED + ", gaussian" if cell.config.model.residual_fraction else f"{cell.config.model.gates.init} init"
         style.line(gradient, [layer for layer, _ in norms], [[norm for _, norm in norms]], label, index)
     gradient.set(xlabel="layer", ylabel="mean |dLoss/d$\\theta$|")
     gradient.legend(fontsize=7)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import math
 from collections.abc import Callable, Sequence
@@ -10,9 +9,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from gatelight import models
-from gatelight.config import TrainConfig
+from gatelight.config import RunConfig, from_flat, replace
 from gatelight.data import Split
-from gatelight.experiments.cell import Context, StoppedError, dataset
+from gatelight.experiments.cell import Context, StoppedError, dataset, settings
 from gatelight.files import write_text
 from gatelight.metrics import accuracy
 from gatelight.nn import LogicNetwork
@@ -37,38 +36,42 @@ class Training:
 
     version: ClassVar[int] = 1
     timed: ClassVar[bool] = False
-    config: TrainConfig
+    config: RunConfig
 
     @property
     def label(self) -> str:
         """Data set, network and seed."""
         c = self.config
-        parts = [c.dataset, c.model, c.parametrization, c.init, f"D={c.depth_scale}"]
-        default = TrainConfig()
-        for name in _TOLD:
-            if getattr(c, name) != getattr(default, name):
-                parts.append(f"{name.replace('_', '-')}={getattr(c, name)}")
+        parts = [
+            c.dataset,
+            c.model.model,
+            c.model.gates.parametrization,
+            c.model.gates.init,
+            f"D={c.model.depth_scale}",
+        ]
+        told = settings(c)
+        parts += [f"{name.replace('_', '-')}={told[name]}" for name in _TOLD if name in told]
         return " ".join([*parts, f"seed={c.seed}"])
 
     @property
     def seconds(self) -> float:
         """About how long it takes on two cores."""
-        c = self.config
-        gates = self.gates
+        c, gates = self.config.model, self.gates
+        how, dataset = self.config.optimization, self.config.dataset
         # Interventions draw random numbers for every gate; a wide head outgrows the cache.
-        slower = (1.2 if c.parametrization == "op" else 1.0) * (10 if c.intervention else 2 if c.wide_head else 1)
+        slower = (1.2 if c.gates.parametrization == "op" else 1.0) * (10 if c.intervention else 2 if c.wide_head else 1)
         sample = (
-            math.prod(models.TASKS[c.dataset].shape) * (c.thresholds or 0) * _BIT + gates * _TRAINED[c.model] * slower
+            math.prod(models.TASKS[dataset].shape) * (c.thresholds or 0) * _BIT + gates * _TRAINED[c.model] * slower
         )
-        train = (c.steps or 0) * (_STEP + (c.batch or 0) * sample)
-        evaluations = (c.steps or 0) / (c.eval_every or 1) + 8
-        samples = 150 if c.dataset == "digits" else 5_000
+        train = (how.steps or 0) * (_STEP + (how.batch or 0) * sample)
+        evaluations = (how.steps or 0) / (how.eval_every or 1) + 8
+        samples = 150 if dataset == "digits" else 5_000
         return 0.2 + train + evaluations * samples * (1e-5 + gates * _EVALUATED[c.model])
 
     @property
     def gates(self) -> int:
         """Gates evaluated for a sample."""
-        c = self.config
+        c = self.config.model
         if c.model == "cdlgn":
             # Trees of 7 gates: k channels at 32 x 32 places, 4k at 16 x 16, 16k at 8 x 8, 32k at 4 x 4; then the head.
             convolutions = 7 * (1024 + 4 * 256 + 16 * 64 + 32 * 16)
@@ -77,8 +80,10 @@ class Training:
 
     def run(self, context: Context) -> dict[str, Any]:
         """Train to the end, going on from where an interrupted run stood."""
-        if self.config.model not in models.MODELS:
-            raise ValueError(f"this gatelight has no network {self.config.model!r}, only {', '.join(models.MODELS)}")
+        if self.config.model.model not in models.MODELS:
+            raise ValueError(
+                f"this gatelight has no network {self.config.model.model!r}, only {', '.join(models.MODELS)}"
+            )
         trainer = _trainer(self.config, context, context.advanced)
         if not trainer.run(context.stop):
             raise StoppedError
@@ -104,20 +109,20 @@ _TOLD = (
 _CURVE = ("step", "loss", "soft_accuracy", "discrete_accuracy")
 
 
-def recipe(scale: str, **changes: Any) -> TrainConfig:
+def recipe(scale: str, **changes: Any) -> RunConfig:
     """The training that all experiments of a scale share, with what one of them changes.
 
     ``paper`` is the published setting. ``cpu`` keeps its recipe on CIFAR-10 with narrower layers and fewer steps;
     the temperature shrinks with the square root of the gates of a class, as the paper has it for CIFAR-100.
 
-    >>> recipe("cpu").width, recipe("cpu").temperature, recipe("paper").temperature
+    >>> recipe("cpu").model.width, recipe("cpu").model.temperature, recipe("paper").model.temperature
     (2000, 12.5, 31.62)
     """
     values: dict[str, Any] = {**_RECIPES[scale], **changes}
     if "temperature" not in values:
         classes = models.TASKS[values["dataset"]].classes
         values["temperature"] = round(100 * math.sqrt(values["width"] / 128_000 * 10 / classes), 2)
-    return TrainConfig(**values)
+    return from_flat(values)
 
 
 #: Everything that decides a run is said here or by the experiment, so that no default can change a kept result.
@@ -138,13 +143,13 @@ _RECIPES: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
-def convolutional(scale: str, **changes: Any) -> TrainConfig:
+def convolutional(scale: str, **changes: Any) -> RunConfig:
     """As :func:`recipe` for the convolutional network: k is 256 in the paper, 16 at ``cpu``.
 
     At ``cpu`` the temperature is that of size S, 20 for k = 32, shrunk with the square root of k, and batches are
     small, which leaves time for more steps. Where this gatelight has no convolutional network, the cell refuses to run.
 
-    >>> convolutional("cpu").temperature, convolutional("paper").temperature
+    >>> convolutional("cpu").model.temperature, convolutional("paper").model.temperature
     (14.14, 40.0)
     """
     bases: dict[str, dict[str, Any]] = {
@@ -160,17 +165,18 @@ def weight_decay(parametrization: str) -> float:
     return 0.002 if parametrization == "op" else 0.0
 
 
-def words(config: TrainConfig, seeds: int) -> str:
+def words(config: RunConfig, seeds: int) -> str:
     """A training in words, for the page."""
-    wide = f"k = {config.width}" if config.model == "cdlgn" else f"{config.width:,} gates wide"
+    model, how = config.model, config.optimization
+    wide = f"k = {model.width}" if model.model == "cdlgn" else f"{model.width:,} gates wide"
     return (
-        f"{config.dataset}, {wide}, {config.steps or 0:,} steps of {config.batch} samples, Adam lr {config.lr}, "
-        f"augmentation {config.augment}, {config.validation:.0%} validation, {seeds} seed{'s' if seeds > 1 else ''}"
+        f"{config.dataset}, {wide}, {how.steps or 0:,} steps of {how.batch} samples, Adam lr {how.lr}, "
+        f"augmentation {how.augment}, {how.validation:.0%} validation, {seeds} seed{'s' if seeds > 1 else ''}"
     )
 
 
 def snapshots(
-    config: TrainConfig, at: Sequence[int], measure: Callable[[LogicNetwork], Any], context: Context
+    config: RunConfig, at: Sequence[int], measure: Callable[[LogicNetwork], Any], context: Context
 ) -> list[Any]:
     """Train and measure the network after each of the given numbers of steps, in ascending order.
 
@@ -179,7 +185,7 @@ def snapshots(
     path = context.folder / "snapshots.json"
     taken: list[Any] = json.loads(path.read_text("utf-8")) if path.exists() else []
     for step in at[len(taken) :]:
-        trainer = _trainer(dataclasses.replace(config, steps=max(step, 1), eval_every=max(step, 1)), context)
+        trainer = _trainer(replace(config, steps=max(step, 1), eval_every=max(step, 1)), context)
         if step and not trainer.run(context.stop):
             raise StoppedError
         taken.append(measure(trainer.model))
@@ -188,7 +194,7 @@ def snapshots(
     return taken
 
 
-def _trainer(config: TrainConfig, context: Context, advanced: Callable[[float, str], None] | None = None) -> Trainer:
+def _trainer(config: RunConfig, context: Context, advanced: Callable[[float, str], None] | None = None) -> Trainer:
     """A trainer in the cell's folder that stands where the last one was interrupted."""
     folder = context.folder / "run"
     observer = _Told(advanced) if advanced else None
