@@ -19,6 +19,7 @@ from torch import Tensor
 from gatelight import native
 from gatelight.ops import check_fanin, cpu, operands
 from gatelight.wiring import Clustered, Site
+from gatelight.wiring.clustered import WIDE
 from gatelight.wiring.linking import link
 
 if not cpu.is_available():
@@ -29,9 +30,6 @@ if not cpu.is_available():
 PATHS = cpu.available_simd()
 KINDS = list(operands.KINDS)
 FLOAT32_MODES = ["keep", "recompute"]
-
-
-WIDE = wiring.CLUSTERED
 
 
 @pytest.fixture(autouse=True)
