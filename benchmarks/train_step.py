@@ -7,7 +7,7 @@
 Times are CPU time of one thread; ``--threads`` adds wall time at many threads. Steps are interleaved, as they
 follow each other in training: each is repeated for a while before it is timed for as long. Medians over the turns.
 Nothing is reported unless the kernels' values and gradients equal the reference first. Rivals compute the same network
-with its gates in the order in which they were drawn; ours have hidden ones linked, as in our models (wiring/linking.py).
+with its gates in the order in which they were drawn; ours have hidden ones linked (wiring/linking.py), as in models.
 Wide layers are wired as in our models, too: every second one inside clusters; "random wiring" is without. With both
 cifar-s and cifar-m among the cases, their steps are also measured interleaved: how time grows with the gates.
 """

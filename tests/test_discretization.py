@@ -293,7 +293,7 @@ def test_a_circuit_that_differs_from_its_model_is_refused(monkeypatch: pytest.Mo
     def wrong(state: Any, part: Any) -> None:
         emit(state, part)
         if isinstance(part, Thermometer):
-            state.threshold[5] += 1e-6
+            state._threshold[5] += 1e-6
 
     discretize(net)
     monkeypatch.setattr(discretization, "_emit", wrong)

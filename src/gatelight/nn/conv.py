@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from gatelight import ops, parametrize
+from gatelight.circuit.sketch import CircuitSketch
 from gatelight.nn.checks import as_tensor, check_activations, check_side, check_size, drawing, to_weights, trusted
 from gatelight.nn.dense import check_loaded_fanin
 from gatelight.nn.layer import LogicLayer, as_init, make_generator
@@ -124,6 +127,26 @@ class LogicConv2d(LogicLayer):
         pixels = shape.leaf_pixels(self.fanin)
         marked = torch.cat([inputs.flatten(), inputs.new_zeros(1)])[pixels].any(1)
         return marked.view(self.out_channels, shape.out_height, shape.out_width)
+
+    def emit(self, sketch: CircuitSketch, pool: int = 1) -> None:
+        """Unroll the rounded trees over all positions, with the pooling behind the layer, and add them to a circuit."""
+        image = sketch.images(self.in_channels)
+        shape = self.shape_for(image.shape[1], image.shape[2], pool)
+        trees, positions, arity = self.out_channels, shape.positions, shape.arity
+        ops.check_fanin(self.fanin, shape.window_inputs)
+        pixels = shape.leaf_pixels(self.fanin.cpu()).numpy()
+        # Index -1, the padding, reads the last entry.
+        nets: NDArray[np.int32] = np.append(image.reshape(-1), np.int32(-1))[pixels]
+        tables = self.tables_for_circuit().reshape(trees, shape.tree_gates, 1, -1)
+        first = shape.tree_gates
+        for level in reversed(range(shape.depth)):
+            gates = arity**level
+            first -= gates
+            fanin = nets.reshape(trees, gates, arity, positions).transpose(0, 1, 3, 2).reshape(-1, arity)
+            table = np.broadcast_to(tables[:, first : first + gates], (trees, gates, positions, 1 << arity))
+            nets = sketch.gates().add(fanin, table.reshape(-1, 1 << arity))
+        windows = sketch.gates().add_or(nets.reshape(-1, pool**2))
+        sketch.nets = windows.reshape(trees, shape.out_height, shape.out_width)
 
     def extra_repr(self) -> str:
         """A summary with the formula."""

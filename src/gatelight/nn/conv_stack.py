@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.nn.functional import max_pool2d
 
 from gatelight import ops
+from gatelight.circuit.sketch import CircuitSketch
 from gatelight.nn.checks import to_weights, trusted
 from gatelight.nn.conv import LogicConv2d
 from gatelight.nn.fusion import FusedSequential
@@ -22,6 +23,10 @@ class ConvStep:
 
     layer: LogicConv2d
     pool: int
+
+    def emit(self, sketch: CircuitSketch) -> None:
+        """Add the layer with its pooling to a circuit."""
+        self.layer.emit(sketch, self.pool)
 
 
 class LogicConvStack(FusedSequential):

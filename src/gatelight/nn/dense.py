@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from gatelight import ops, parametrize, truthtable
+from gatelight.circuit.sketch import CircuitSketch
 from gatelight.nn.checks import as_tensor, check_activations, check_size, drawing, to_weights, trusted
 from gatelight.nn.layer import LogicLayer, as_init, make_generator
 from gatelight.ops.seen import Seen
@@ -114,6 +115,13 @@ class LogicDense(LogicLayer):
     def affected(self, inputs: Tensor) -> Tensor:
         """Which gates read at least one of the marked inputs: bool [in_features] -> bool [gates]."""
         return inputs[self.fanin].any(1)
+
+    def emit(self, sketch: CircuitSketch) -> None:
+        """Add the rounded gates to a circuit."""
+        if sketch.nets.shape != (self.in_features,):
+            raise ValueError(f"it reads [{self.in_features}], but gets {list(sketch.nets.shape)}")
+        ops.check_fanin(self.fanin, self.in_features)
+        sketch.nets = sketch.gates().add(sketch.nets[self.fanin.cpu().numpy()], self.tables_for_circuit())
 
     def extra_repr(self) -> str:
         """A summary with the formula."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from gatelight.nn import forward
@@ -64,6 +66,13 @@ class LogicLayer(nn.Module):
     def _complete(self, table: Tensor) -> Tensor:
         """The tables of all gates, those of learnable ones given."""
         return table
+
+    def tables_for_circuit(self) -> NDArray[np.uint8]:
+        """Rounded tables of finite parameters, uint8 [gates, 2**arity]."""
+        if not bool(torch.isfinite(self.theta).all()):
+            raise ValueError("its parameters are not all finite")
+        tables: NDArray[np.uint8] = self.rounded_table().to(torch.uint8).cpu().numpy()
+        return tables
 
     def _describe_gates(self) -> str:
         return f"{self.parametrization.name}: {self.parametrization.describe()}, init={self.init.name}"
