@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gatelight.config import TrainConfig, field_type, from_dict, read_config
-from gatelight.names import some_of
+from gatelight.names import shorten
 
 if TYPE_CHECKING:
     from gatelight.data import Dataset
@@ -220,7 +220,7 @@ def _what_was_read(trainer: Trainer) -> Iterator[str]:
     )
     bits = trainer.model.encode(trainer.inputs[:1].to(trainer.device)).shape[1]
     how = f" ({config.thresholds} for each value)" if config.thresholds else ""
-    yield f"{dataset.num_classes:,} classes: {some_of(dataset.classes)}; {bits:,} input bits{how}"
+    yield f"{dataset.num_classes:,} classes: {shorten(dataset.classes)}; {bits:,} input bits{how}"
 
 
 def _load_dataset(name: str, folder: Path | None) -> Dataset:
