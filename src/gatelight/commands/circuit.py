@@ -8,8 +8,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from gatelight.export import FORMATS
-
 _COMPILE_EXAMPLES = """\
 examples:
   gatelight compile runs/mnist -o mnist.gl
@@ -76,11 +74,24 @@ def _add_run(commands: Any) -> None:
 
 
 def _add_export(commands: Any) -> None:
-    titles = [known.title for known in FORMATS.values()]
     parser = commands.add_parser(
-        "export", help=f"write a circuit as {', '.join(titles[:-1])} or {titles[-1]}", epilog=_EXPORT_EXAMPLES
+        "export", help="write a circuit for other tools: C, Verilog and more", epilog=_EXPORT_EXAMPLES
     )
     parser.set_defaults(run=run_export, parser=parser)
+    parse = parser.parse_known_args
+
+    def parse_known_args(args: Any = None, namespace: Any = None) -> Any:
+        # To know the formats is to import them, which no other command should wait for.
+        parser.parse_known_args = parse
+        _add_export_arguments(parser)
+        return parse(args, namespace)
+
+    parser.parse_known_args = parse_known_args
+
+
+def _add_export_arguments(parser: argparse.ArgumentParser) -> None:
+    from gatelight.export import FORMATS
+
     parser.add_argument("circuit", type=Path, metavar="NET.gl")
     described = "; ".join(f"{known.name}: {known.description}" for known in FORMATS.values())
     parser.add_argument("--to", choices=tuple(FORMATS), required=True, help=described)
@@ -97,6 +108,8 @@ def _add_export(commands: Any) -> None:
 
 def _export_options() -> dict[str, list[str]]:
     """The options of the formats, each with the formats that have it."""
+    from gatelight.export import FORMATS
+
     options: dict[str, list[str]] = {}
     for known in FORMATS.values():
         for option in known.options:
