@@ -20,7 +20,7 @@ from gatelight import checkpoint, data, models
 from gatelight.config import RunConfig, from_flat, read_config, replace, to_json
 from gatelight.data import encoding
 from gatelight.files import replacing, write_text
-from gatelight.names import some_of
+from gatelight.names import shorten
 from gatelight.nn import LogicNetwork, Thermometer
 
 FILES = ("config.json", "metrics.jsonl", "best.safetensors", "last.safetensors", "result.json", "curves.png")
@@ -199,7 +199,7 @@ def load_data(
         dataset = dataset.with_classes(classes)
     except ValueError:
         raise ValueError(
-            f"the network tells {some_of(classes)} apart, but {dataset.name} has {some_of(dataset.classes)}"
+            f"the network tells {shorten(classes)} apart, but {dataset.name} has {shorten(dataset.classes)}"
         ) from None
     task, trained = task_of(dataset), header["task"]
     if trained["binary"] and not task.binary:

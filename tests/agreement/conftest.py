@@ -22,7 +22,7 @@ from gatelight import data, export, native, ops
 from gatelight.circuit import Circuit
 from gatelight.config import ModelConfig, Optimization, RunConfig
 from gatelight.data import Dataset, Split
-from gatelight.export.verilog import widths
+from gatelight.export.rtl import widths
 from gatelight.nn import GroupSum, LogicDense, LogicNetwork, Thermometer
 from gatelight.parametrize import Init
 from gatelight.train import Trainer

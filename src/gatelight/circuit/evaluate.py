@@ -59,6 +59,11 @@ def scores(circuit: Circuit, x: ArrayLike) -> NDArray[np.int32]:
     return result
 
 
+def predict(circuit: Circuit, x: ArrayLike) -> NDArray[np.int64]:
+    """The class with the highest score, the first of equals, int64 [batch]."""
+    return np.asarray(scores(circuit, x).argmax(1), np.int64)
+
+
 def packed_outputs(circuit: Circuit, bits: ArrayLike) -> NDArray[np.uint8]:
     """The same as :func:`outputs`, with 64 samples in a word and level by level."""
     given = check_bits(circuit, bits)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gatelight.config import Leaf, RunConfig, leaves, read_config, replace
-from gatelight.names import some_of
+from gatelight.names import shorten
 
 if TYPE_CHECKING:
     from gatelight.data import Dataset
@@ -238,7 +238,7 @@ def _what_was_read(trainer: Trainer) -> Iterator[str]:
     bits = trainer.model.encode(trainer.inputs[:1].to(trainer.device)).shape[1]
     thresholds = config.model.thresholds
     how = f" ({thresholds} for each value)" if thresholds else ""
-    yield f"{dataset.num_classes:,} classes: {some_of(dataset.classes)}; {bits:,} input bits{how}"
+    yield f"{dataset.num_classes:,} classes: {shorten(dataset.classes)}; {bits:,} input bits{how}"
 
 
 def _load_dataset(name: str, folder: Path | None) -> Dataset:

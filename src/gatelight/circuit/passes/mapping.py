@@ -7,10 +7,10 @@ from numpy.typing import NDArray
 
 from gatelight.circuit.evaluate import apply_tables
 from gatelight.circuit.ir import Circuit
-from gatelight.circuit.passes.netlist import ONES, Index, Netlist, Tables, cofactors
+from gatelight.circuit.passes.netlist import Index, Netlist, Tables
 from gatelight.circuit.passes.outputs import settle_outputs
 from gatelight.circuit.passes.simplify import LOCAL, run_rounds
-from gatelight.truthtable import MAX_ARITY
+from gatelight.truthtable import MAX_ARITY, ONES, fix_position
 
 
 def map_to_arity(circuit: Circuit, k: int) -> Circuit:
@@ -96,7 +96,7 @@ def _absorb(net: Netlist, gates: Index, position: int, fanout: Index, swallowed:
     shared = known.any(1)
     operands = _place(outer, other, known, (other >= 0) & ~shared)
     chosen = apply_tables(net.table[inner], operands[::-1])[:, 0]
-    low, high = cofactors(net.table[gates], position)
+    low, high = fix_position(net.table[gates], position)
     # An input that both read is now read once less.
     np.subtract.at(fanout, other[shared], 1)
     net.table[gates] = (low & ~chosen) | (high & chosen)

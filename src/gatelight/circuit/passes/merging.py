@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from gatelight.circuit.aig import FALSE, Builder
 from gatelight.circuit.evaluate import simulate, words_per_block
 from gatelight.circuit.ir import Circuit
 from gatelight.circuit.passes.netlist import Index, Netlist
-from gatelight.circuit.prover import compare
+from gatelight.circuit.proof.aig import FALSE, Builder
+from gatelight.circuit.proof.prover import compare
 
 #: Takes a circuit and pairs of literals that may be equal, [pairs, 2], and says which surely are, bool [pairs].
 Judge = Callable[[Circuit, Index], NDArray[np.bool_]]

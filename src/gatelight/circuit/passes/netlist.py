@@ -19,39 +19,13 @@ from numpy.typing import NDArray
 
 from gatelight.circuit.evaluate import levels
 from gatelight.circuit.ir import TABLE_MASK, Circuit
-from gatelight.truthtable import MAX_ARITY
+from gatelight.truthtable import MAX_ARITY, fix_position, negate_position, swap_positions
 
 Index = NDArray[np.int64]
 Tables = NDArray[np.uint64]
 
 #: Rewrites some gates of one level and returns how many gates, or inputs of gates, it removed.
 Rule: TypeAlias = "Callable[[Netlist, Index], int]"
-
-#: Entries in which position p is one, uint64 [6].
-ONES = np.array([sum(1 << k for k in range(64) if k >> p & 1) for p in range(MAX_ARITY)], np.uint64)
-ALL = np.uint64(2**64 - 1)
-
-
-def cofactors(table: Tables, position: int) -> tuple[Tables, Tables]:
-    """The tables after fixing one position to zero and to one."""
-    ones, step = ONES[position], np.uint64(1 << position)
-    low, high = table & ~ones, table & ones
-    return low | (low << step), high | (high >> step)
-
-
-def negate_position(table: Tables, position: int) -> Tables:
-    """The tables after negating one position."""
-    ones, step = ONES[position], np.uint64(1 << position)
-    turned: Tables = ((table & ones) >> step) | ((table & ~ones) << step)
-    return turned
-
-
-def swap_positions(table: Tables, low: int, high: int) -> Tables:
-    """The tables after exchanging two positions, ``low < high``."""
-    step = np.uint64((1 << high) - (1 << low))
-    moved = (table ^ (table >> step)) & ONES[low] & ~ONES[high]
-    swapped: Tables = table ^ moved ^ (moved << step)
-    return swapped
 
 
 class Netlist:
@@ -124,7 +98,7 @@ class Netlist:
             self.fanin[position, which] = np.where(constant, -1, after >> 1)
             negated = (after & 1) == 1
             table = self.table[which]
-            low, high = cofactors(table, position)
+            low, high = fix_position(table, position)
             fixed = np.where(negated, high, low)
             turned = np.where(negated, negate_position(table, position), table)
             self.table[which] = np.where(constant, fixed, turned)

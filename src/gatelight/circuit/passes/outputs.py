@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from gatelight.circuit.passes.netlist import ALL, ONES, Index, Netlist, Tables, negate_position
+from gatelight.circuit.passes.netlist import Index, Netlist, Tables
+from gatelight.truthtable import ALL, ONES, negate_position
 
 
 def fold_outputs(net: Netlist) -> int:

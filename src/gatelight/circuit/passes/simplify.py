@@ -18,6 +18,7 @@ from gatelight.circuit.passes.netlist import Netlist, Rule
 from gatelight.circuit.passes.outputs import fold_outputs, settle_outputs
 from gatelight.circuit.passes.support import support
 from gatelight.circuit.passes.wires import wires
+from gatelight.circuit.proof.equivalence import Match
 
 #: The rules that look at one gate at a time, in the order they are applied to it.
 RULES: Mapping[str, Rule] = MappingProxyType(
@@ -72,6 +73,13 @@ class Simplified:
     origin: NDArray[np.int64]
     folded: NDArray[np.int8]
 
+    @property
+    def match(self) -> Match:
+        """How the original outputs correspond to those of ``circuit``, for :mod:`gatelight.circuit.proof`."""
+        partner = np.full(len(self.folded), -1, np.int64)
+        partner[self.origin] = np.arange(len(self.origin))
+        return Match(partner, self.folded)
+
 
 def simplify(circuit: Circuit, level: int = 1) -> Simplified:
     """Remove what can be removed without changing a score.
@@ -80,7 +88,7 @@ def simplify(circuit: Circuit, level: int = 1) -> Simplified:
         circuit: The circuit.
         level: 1 for the local rules; 2 also merges nets that random simulation finds alike and an exhaustive check
             of a small cone proves equal; 3 also asks the prover about the others (see
-            :mod:`gatelight.circuit.equivalence`; a RuntimeError if there is none).
+            :mod:`gatelight.circuit.proof.equivalence`; a RuntimeError if there is none).
 
     >>> from gatelight.circuit.random import layered_circuit
     >>> done = simplify(layered_circuit(16, (32, 32, 20), seed=1))

@@ -1,9 +1,8 @@
-"""The encoder for generated code: whole-number thresholds for bytes, and bits in an order that reads memory in runs.
+"""The order in which generated code makes the input bits, such that it reads memory in runs.
 
->>> byte_levels(np.array([-1.0, 0.0, 0.5, 1.0], np.float32)).tolist()
-[-1, 0, 127, 255]
->>> byte_levels(np.array([-1.0, 0.0, 0.5, 1.0], np.float32), "bits").tolist()
-[-1, 0, 0, 255]
+>>> from gatelight.circuit.random import layered_circuit
+>>> plan(layered_circuit(40, (8,)), np.arange(40)).runs
+[Run(feature=0, start=0, length=40)]
 """
 
 from __future__ import annotations
@@ -19,20 +18,6 @@ from gatelight.circuit import Circuit
 RUN_LENGTH = 256
 #: Runs shorter than this on average are not worth the loop around them.
 _MIN_MEAN_RUN = 16
-
-
-def byte_levels(threshold: NDArray[np.float32], kind: str = "bytes") -> NDArray[np.int16]:
-    """The number k for which ``u > k`` says whether byte u exceeds the threshold, int16 [inputs], -1 to 255.
-
-    Where features are bytes, u stands for ``float32(u) / float32(255)``; where they are reals, for the number u; where
-    they are bits, 0 for 0 and every other byte for 1.
-    """
-    values = np.arange(256, dtype=np.float32)
-    if kind == "bytes":
-        values /= np.float32(255)
-    elif kind == "bits":
-        values = np.minimum(values, np.float32(1))
-    return (np.searchsorted(values, threshold, side="right") - 1).astype(np.int16)
 
 
 class Run(NamedTuple):

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gatelight.circuit import evaluate
-from gatelight.circuit.aig import Aig, Builder, cone, from_aiger, to_aig, to_aiger
+from gatelight.circuit.proof.aig import Aig, Builder, cone, from_aiger, to_aig, to_aiger
 from gatelight.circuit.random import layered_circuit
 
 

@@ -8,7 +8,7 @@ is itself checked to account for the scores. If every pair is equal, so is every
 >>> from gatelight.circuit.random import random_circuit
 >>> circuit = random_circuit(8, gates=100, outputs=20)
 >>> done = simplify(circuit)
->>> exhaustive(circuit, done.circuit, match_of(done)).equal
+>>> exhaustive(circuit, done.circuit, done.match).equal
 True
 """
 
@@ -20,12 +20,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gatelight.circuit.aig import FALSE, TRUE, Aig, Builder, to_aig
 from gatelight.circuit.evaluate import Words, group_sums, simulate, unpack_samples, words_per_block
 from gatelight.circuit.ir import Circuit
-from gatelight.circuit.passes.netlist import ALL, ONES
-from gatelight.circuit.passes.simplify import Simplified
-from gatelight.circuit.prover import compare
+from gatelight.circuit.proof.aig import FALSE, TRUE, Aig, Builder, to_aig
+from gatelight.circuit.proof.prover import compare
+from gatelight.truthtable import ALL, ONES
 
 MAX_EXHAUSTIVE_INPUTS = 20
 
@@ -66,13 +65,6 @@ def identity(outputs: int) -> Match:
     return Match(np.arange(outputs), np.full(outputs, -1, np.int8))
 
 
-def match_of(done: Simplified) -> Match:
-    """How the outputs before a simplification answer to those after it."""
-    partner = np.full(len(done.folded), -1, np.int64)
-    partner[done.origin] = np.arange(len(done.origin))
-    return Match(partner, done.folded)
-
-
 def exhaustive(left: Circuit, right: Circuit, match: Match | None = None) -> Verdict:
     """Compare on every input; for up to 20 inputs.
 
@@ -110,7 +102,7 @@ def prove(
         left: One circuit.
         right: The other, with the same inputs.
         match: How outputs answer to each other; None pairs those with the same number.
-        prover: See :func:`gatelight.circuit.prover.compare`.
+        prover: See :func:`gatelight.circuit.proof.prover.compare`.
         seconds: When to give up, with a verdict of None.
     """
     match = check_match(left, right, identity(len(left.outputs)) if match is None else match)

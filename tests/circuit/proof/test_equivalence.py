@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gatelight.circuit import Circuit, evaluate
-from gatelight.circuit import equivalence as eq
-from gatelight.circuit import prover as prover_module
-from gatelight.circuit.aig import to_aig
 from gatelight.circuit.passes import simplify
-from gatelight.circuit.prover import compare
+from gatelight.circuit.proof import equivalence as eq
+from gatelight.circuit.proof import prover as prover_module
+from gatelight.circuit.proof.aig import to_aig
+from gatelight.circuit.proof.prover import compare
 from gatelight.circuit.random import layered_circuit, random_circuit
 
 
@@ -84,7 +84,7 @@ def test_random_finds_a_flipped_bit() -> None:
 def test_provers_agree_with_exhaustive(data: st.DataObject, circuits: Any, installed_provers: tuple[str, ...]) -> None:
     circuit = data.draw(circuits())
     done = simplify(circuit)
-    match = eq.match_of(done)
+    match = done.match
     other = done.circuit
     if other.gates and data.draw(st.booleans()):
         other = flip(other, data.draw(st.integers(0, other.gates - 1)))
@@ -96,7 +96,7 @@ def test_provers_agree_with_exhaustive(data: st.DataObject, circuits: Any, insta
 def test_proof_covers_kept_and_folded_outputs(installed_provers: tuple[str, ...]) -> None:
     circuit = layered_circuit(64, (300, 300, 300), seed=2)
     done = simplify(circuit)
-    match = eq.match_of(done)
+    match = done.match
     assert done.report.outputs_folded > 0
     for prover in installed_provers:
         assert eq.prove(circuit, done.circuit, match, prover=prover).equal is True
@@ -128,7 +128,7 @@ def test_proof_of_a_rare_difference(installed_provers: tuple[str, ...]) -> None:
 def test_match_must_account_for_scores() -> None:
     circuit = layered_circuit(8, (30, 30), classes=3, seed=0)
     done = simplify(circuit)
-    match = eq.match_of(done)
+    match = done.match
     small = done.circuit
     partner, constant = match.partner.copy(), match.constant.copy()
     eq.check_match(circuit, small, match)

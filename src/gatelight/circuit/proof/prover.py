@@ -16,9 +16,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from gatelight.circuit.aig import Aig, cone, to_aiger
+from gatelight.circuit.proof.aig import Aig, cone, to_aiger
 
 ABC_NAMES = ("abc", "berkeley-abc", "yosys-abc")
+#: What to do where there is no prover.
+HOW_TO_INSTALL = "install abc, or pip install 'gatelight[verify]'"
 
 
 @dataclass(frozen=True, eq=False)

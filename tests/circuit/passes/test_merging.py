@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gatelight.circuit import Circuit
-from gatelight.circuit import equivalence as eq
 from gatelight.circuit.passes import merging, simplify
 from gatelight.circuit.passes.merging import by_cones, by_prover, candidates
+from gatelight.circuit.proof import equivalence as eq
 from gatelight.circuit.random import random_circuit
 
 
@@ -29,7 +29,7 @@ def test_twins_that_hashing_cannot_see_are_merged(installed_provers: tuple[str, 
     for level in (2, 3):
         done = simplify(circuit, level)
         assert done.report.removed["merging"] > 0
-        assert eq.exhaustive(circuit, done.circuit, eq.match_of(done))
+        assert eq.exhaustive(circuit, done.circuit, done.match)
         # The exclusive or of the twins is constant, and the second twin is gone with what it read.
         assert done.circuit.gates <= 3
         assert done.report.outputs_folded == 2
@@ -39,7 +39,7 @@ def test_twins_that_hashing_cannot_see_are_merged(installed_provers: tuple[str, 
 def test_level_two_preserves_outputs(data: st.DataObject, circuits: Any) -> None:
     circuit = data.draw(circuits())
     done = simplify(circuit, 2)
-    assert eq.exhaustive(circuit, done.circuit, eq.match_of(done))
+    assert eq.exhaustive(circuit, done.circuit, done.match)
     assert done.circuit.gates <= simplify(circuit).circuit.gates
     assert done.report.before - sum(done.report.removed.values()) == done.report.after
 
@@ -49,7 +49,7 @@ def test_level_two_preserves_outputs(data: st.DataObject, circuits: Any) -> None
 def test_level_three_preserves_outputs(data: st.DataObject, circuits: Any, installed_provers: tuple[str, ...]) -> None:
     circuit = data.draw(circuits())
     done = simplify(circuit, 3)
-    assert eq.exhaustive(circuit, done.circuit, eq.match_of(done))
+    assert eq.exhaustive(circuit, done.circuit, done.match)
 
 
 def test_candidates_that_differ_rarely_are_not_merged(installed_provers: tuple[str, ...]) -> None:
@@ -107,7 +107,7 @@ def test_work_on_a_chain_grows_with_its_length(
         done = simplify(circuit, 2)
         assert done.report.rounds <= 4
         assert done.circuit.gates <= 8
-        assert eq.exhaustive(circuit, done.circuit, eq.match_of(done))
+        assert eq.exhaustive(circuit, done.circuit, done.match)
         work[gates] = evaluated[0]
     assert work[1200] <= 8 * work[300]
 
