@@ -70,9 +70,9 @@ class LogicStack(FusedSequential):
         if any(before.out_features != after.in_features for before, after in itertools.pairwise(layers)):
             self._check_order(layers)
         x = to_weights(x, layers[0].theta)
+        if not ops.can_stack(x, [layer.theta for layer in layers]):
+            return self._one_by_one(x, layers)
         operands = [layer.kernel_operands() for layer in layers]
         thetas = [theta for theta, _ in operands]
-        if not ops.can_stack(x, thetas):
-            return self._one_by_one(x, layers)
         fanins, kinds = [layer.fanin for layer in layers], [kind for _, kind in operands]
         return trusted(ops.stack(x, fanins, thetas, kinds, self.memory))
