@@ -110,7 +110,7 @@ def test_it_goes_into_the_models(parametrization: Parametrization) -> None:
 
 
 def test_what_is_no_parametrization_is_refused() -> None:
-    with pytest.raises(ValueError, match="a parametrization is a name or a gatelight.parametrize.Parametrization"):
+    with pytest.raises(ValueError, match="a parametrization is a name or a gatelight"):
         LogicDense(4, 4, parametrization=torch.sigmoid)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"arity 3 is given, but the parametrization is IWP\(arity=2"):
         LogicDense(4, 4, arity=3, parametrization=IWP(2))
