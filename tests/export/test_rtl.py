@@ -68,9 +68,7 @@ def test_all_paths_cross_as_many_registers(circuits: dict[str, Circuit], pipelin
         stage = {"bits": 0, "features": 0}
         for signal, _, operands in design.wires:
             arrivals = {
-                stage[operand.signal.name] + operand.delay
-                for operand in operands
-                if operand.signal.level is not None
+                stage[operand.signal.name] + operand.delay for operand in operands if operand.signal.level is not None
             }
             assert len(arrivals) <= 1, name
             stage[signal.name] = arrivals.pop() if arrivals else 0
