@@ -99,10 +99,11 @@ def run(circuit: Circuit, x: ArrayLike, y: ArrayLike | None = None, *, threads: 
         threads: Threads that share the work.
     """
     begun = time.perf_counter()
+    rows = circuit.encoder.rows(x)
     runner: Circuit | engine.Engine = circuit
     if engine.available():
-        runner = engine.Engine(circuit, threads=threads, code=len(np.asarray(x)) >= CODE_PAYS)
-    scores = runner.scores(x)
+        runner = engine.Engine(circuit, threads=threads, code=len(rows) >= CODE_PAYS)
+    scores = runner.scores(rows)
     labels = np.asarray(scores.argmax(1), np.int64) if len(scores) else np.zeros(0, np.int64)
     seconds = time.perf_counter() - begun
     accuracy = None if y is None or not len(labels) else float((labels == np.asarray(y)).mean())

@@ -95,8 +95,8 @@ class Program:
     def samples(self, x: Any) -> Rows:
         """Features as uint8 or float32 [batch, features], the features of a sample side by side."""
         rows = self.encoder.rows(x)
-        beside = rows.shape[1] < 2 or rows.strides[1] == rows.itemsize
-        return abi.aligned(rows if beside else np.ascontiguousarray(rows))
+        adjacent = rows.shape[1] < 2 or rows.strides[1] == rows.itemsize
+        return abi.aligned(rows if adjacent else np.ascontiguousarray(rows))
 
     def scores(self, rows: Rows, threads: int = 1) -> NDArray[np.int32]:
         """The class scores of what :meth:`samples` made, int32 [batch, classes]."""

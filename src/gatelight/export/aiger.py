@@ -16,7 +16,7 @@ from gatelight.export.names import class_lines
 def aiger(circuit: Circuit, ascii: bool = False) -> bytes:
     """The graph of the circuit's outputs, which come before the group sums.
 
-    Inputs are named ``x0``, ``x1``, ...; outputs ``y0``, ``y1``, .... The comment tells which outputs each class
+    Inputs are named ``x0``, ``x1``, ...; outputs ``y0``, ``y1``, .... The comment says which outputs each class
     counts, and its bias.
 
     Args:

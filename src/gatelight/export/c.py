@@ -39,8 +39,8 @@ def c(circuit: Circuit, name: str = "net") -> dict[str, str]:
         void net_batch_u8(const uint8_t *features, size_t samples, int32_t *scores, int32_t *labels, net_word *scratch);
         int32_t net_one_u8(const uint8_t *features, int32_t *scores, net_word *scratch);
 
-    What a byte and a float stand for depends on the circuit's ``feature_kind`` and is said in the header, as is what
-    becomes of values out of range, which C cannot refuse. Scratch memory of ``NET_SCRATCH`` words is the caller's, so
+    What a byte and a float mean depends on the circuit's ``feature_kind``; the header says so. It also says what
+    happens to values out of range, which C cannot refuse. Scratch memory of ``NET_SCRATCH`` words is the caller's, so
     several threads may run the network at once. Gates that no output needs are left out.
 
     Args:

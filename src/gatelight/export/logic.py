@@ -24,7 +24,7 @@ _EXHAUSTIVE_ARITY = 4
 
 
 class Gate(NamedTuple):
-    """A gate that some output needs, reading each net once and none in vain.
+    """A gate that some output needs. It reads each net once, and only nets that matter.
 
     Attributes:
         net: The net it drives.
@@ -43,7 +43,7 @@ class Gate(NamedTuple):
 
 
 def live_gates(circuit: Circuit) -> list[Gate]:
-    """The gates that outputs depend on, in order, in their least form."""
+    """The gates that outputs depend on, in order, each with as few operands as possible."""
     needed = np.zeros(circuit.inputs + circuit.gates, bool)
     needed[circuit.outputs] = True
     need = needed.tolist()
@@ -60,7 +60,7 @@ def live_gates(circuit: Circuit) -> list[Gate]:
 
 
 def least(table: int, operands: tuple[int, ...]) -> tuple[int, tuple[int, ...]]:
-    """The same function with repeated operands read once and idle ones left out.
+    """The same function with repeated operands read once and those that do not matter left out.
 
     >>> least(0b0110, (7, 7)), least(0b1100, (3, 9))
     ((0, ()), (2, (3,)))

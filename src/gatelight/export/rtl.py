@@ -60,7 +60,7 @@ class Above(NamedTuple):
 
 
 class Logic(NamedTuple):
-    """An expression of ``~ & ^ |`` in which operands stand as {0}, {1}, ..."""
+    """An expression of ``~ & ^ |`` with operands as {0}, {1}, ..."""
 
     text: str
 
@@ -293,7 +293,7 @@ def _sum(builder: _Builder, name: str, ones: list[Signal]) -> Signal:
 
 
 def _argmax(builder: _Builder, scores: list[Signal], width: int) -> Signal:
-    """A tournament in which the earlier class wins a draw."""
+    """The label of the highest score, by comparing pairs; of equal scores the earlier class wins."""
     players = [(score, Signal("", width, value=index)) for index, score in enumerate(scores)]
     depth = 0
     while len(players) > 1:

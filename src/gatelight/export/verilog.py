@@ -177,7 +177,7 @@ def _signed(value: int, width: int) -> str:
 
 
 def _kind(signal: rtl.Signal) -> str:
-    """What stands between ``wire`` and its name."""
+    """The part of a declaration between ``wire`` and the name."""
     return (" signed" if signal.signed else "") + (f" [{signal.width - 1}:0]" if signal.width > 1 else "")
 
 

@@ -1,4 +1,4 @@
-"""The form passes work on: literals instead of nets, tables without an end.
+"""The form that passes work on: literals instead of nets, and tables of 64 entries.
 
 A *literal* is ``2 * net + negated``; one more net, behind the last gate, is the constant false. Passes say "read this
 literal instead of that gate" by writing :attr:`Netlist.literal`, and :meth:`Netlist.pull` rewrites the readers.
@@ -29,7 +29,7 @@ Rule: TypeAlias = "Callable[[Netlist, Index], int]"
 
 
 class Netlist:
-    """A circuit under work: mutable, not validated, made from a circuit and turned back into one.
+    """A circuit while passes change it: mutable, not validated, made from a circuit and converted back to one.
 
     Attributes:
         inputs: Number of input bits; they are kept whatever happens.
@@ -149,7 +149,7 @@ class Netlist:
                 return
 
     def keep(self, kept: NDArray[np.bool_]) -> None:
-        """Remove the other gates, which nothing may read any more, and number the nets anew."""
+        """Remove the other gates, which nothing may read any more, and renumber the nets."""
         old_false = self.false
         number = np.full(self.inputs + self.gates + 1, -1, np.int64)
         number[: self.inputs] = np.arange(self.inputs)
@@ -210,7 +210,7 @@ class Netlist:
         )
 
     def to_circuit(self) -> Circuit:
-        """The circuit; outputs must be plain nets by now, which :func:`settle_outputs` sees to."""
+        """The circuit; outputs must be plain nets, which :func:`settle_outputs` makes sure of."""
         source = self.source
         group = np.repeat(np.arange(source.classes), np.diff(source.group_start))
         counts = np.bincount(group[self.origin], minlength=source.classes)

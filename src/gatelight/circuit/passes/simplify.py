@@ -1,4 +1,4 @@
-"""Runs the passes to a fixpoint and tells what each of them removed."""
+"""Runs the passes until nothing changes, and reports what each of them removed."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Report:
 
 @dataclass(frozen=True, eq=False)
 class Simplified:
-    """A simplified circuit and how its outputs answer to those it came from.
+    """A simplified circuit, and which of its outputs is which of the original circuit's.
 
     Attributes:
         circuit: The result.
@@ -108,7 +108,7 @@ def simplify(circuit: Circuit, level: int = 1) -> Simplified:
 
 
 def run_passes(circuit: Circuit, passes: tuple[str, ...]) -> Simplified:
-    """Run some of :data:`PASSES` to their common fixpoint."""
+    """Run some of :data:`PASSES` until none of them changes anything."""
     unknown = set(passes) - set(PASSES)
     if unknown:
         raise ValueError(f"passes must be among {', '.join(PASSES)}, got {', '.join(sorted(unknown))}")
@@ -140,7 +140,7 @@ def _round(net: Netlist, passes: tuple[str, ...]) -> dict[str, int]:
 
 
 def _finish(net: Netlist, removed: dict[str, int], rounds: int) -> Simplified:
-    """Turn the netlist back into a circuit and close the account."""
+    """Turn the netlist back into a circuit and write the report."""
     gates = {name: count for name, count in removed.items() if name not in ("support", "fold_outputs")}
     gates["outputs"] = -settle_outputs(net)
     report = Report(

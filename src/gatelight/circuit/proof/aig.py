@@ -82,7 +82,7 @@ class Builder:
 
     def choice(self, select: Literals, high: Literals, low: Literals) -> Literals:
         """``high if select else low`` for each triple of literals, in one AND gate where that is enough."""
-        # A choice and the choice of the negated operands are one: the low operand is made positive.
+        # A choice between negated operands is the negated choice, so the low operand can be made positive.
         turn = low & 1
         high, low = high ^ turn, low ^ turn
         result = low.copy()
@@ -116,7 +116,7 @@ class Builder:
         return nets
 
     def finish(self, outputs: Literals) -> Aig:
-        """The graph of what these literals need, numbered anew without gaps."""
+        """The graph of what these literals need, renumbered without gaps."""
         return cone(Aig(self.inputs, self.ands, outputs))
 
     def _intern(self, high: Literals, low: Literals) -> Literals:

@@ -1,8 +1,8 @@
 """Whether two circuits compute the same: on all inputs, on many random ones, or by formal proof.
 
-Group sums make a proof about scores hopeless, so what is proved is the outputs in front of them, pair by pair. Where
-simplification dropped outputs, a :class:`Match` says which output answers to which and which became constants, and
-is itself checked to account for the scores. If every pair is equal, so is every score.
+Provers cannot cope with sums, so a proof is about the outputs in front of them, pair by pair. Where simplification
+dropped outputs, a :class:`Match` says which output corresponds to which and which became constants. The match itself is
+checked: if every pair is equal, so is every score.
 
 >>> from gatelight.circuit.passes import simplify
 >>> from gatelight.circuit.random import random_circuit
@@ -31,7 +31,7 @@ MAX_EXHAUSTIVE_INPUTS = 20
 
 @dataclass(frozen=True, eq=False)
 class Match:
-    """How the outputs of one circuit answer to those of another.
+    """Which output of one circuit corresponds to which output of another.
 
     Attributes:
         partner: For each output of the first circuit the output of the second that equals it, or -1, int64.
@@ -49,7 +49,7 @@ class Verdict:
     Attributes:
         equal: True, False, or None if a prover gave up. True from random vectors means: no difference found.
         method: ``exhaustive``, ``random`` or ``formal``.
-        counterexample: Input bits that tell the circuits apart, uint8 [inputs], if known.
+        counterexample: Input bits on which the circuits differ, uint8 [inputs], if known.
     """
 
     equal: bool | None
@@ -61,7 +61,7 @@ class Verdict:
 
 
 def identity(outputs: int) -> Match:
-    """Every output answers to the one with the same number."""
+    """Every output corresponds to the one with the same number."""
     return Match(np.arange(outputs), np.full(outputs, -1, np.int8))
 
 
@@ -101,7 +101,7 @@ def prove(
     Args:
         left: One circuit.
         right: The other, with the same inputs.
-        match: How outputs answer to each other; None pairs those with the same number.
+        match: Which outputs correspond; None pairs those with the same number.
         prover: See :func:`gatelight.circuit.proof.prover.compare`.
         seconds: When to give up, with a verdict of None.
     """
@@ -111,7 +111,7 @@ def prove(
         return Verdict(answer.equal, "formal")
     pattern = answer.counterexample
     if pattern is None:
-        # A prover may keep the pattern to itself; a few vectors usually find one.
+        # Not every prover reports a pattern; a few random vectors usually find one.
         return Verdict(False, "formal", random(left, right, match, vectors=4096).counterexample)
     if not _difference(left, right, match, pattern.astype(np.uint64)[:, None]).any():
         raise RuntimeError("the prover's counterexample does not tell the circuits apart")
@@ -184,7 +184,7 @@ def _simulated(left: Circuit, right: Circuit, match: Match | None, blocks: Itera
 
 
 def _difference(left: Circuit, right: Circuit, match: Match | None, words: Words) -> NDArray[np.bool_]:
-    """Which samples tell the circuits apart, bool [64 * words]."""
+    """On which samples the circuits differ, bool [64 * words]."""
     samples = 64 * words.shape[1]
     ones_left = simulate(left, words)[left.outputs]
     ones_right = simulate(right, words)[right.outputs]

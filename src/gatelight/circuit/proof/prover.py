@@ -29,7 +29,7 @@ class Answer:
 
     Attributes:
         equal: True if proved, False if refuted, None if it gave up within its limit.
-        counterexample: Inputs on which the graphs differ, uint8 [inputs], if the prover tells.
+        counterexample: Inputs on which the graphs differ, uint8 [inputs], if the prover reports them.
     """
 
     equal: bool | None
@@ -98,7 +98,7 @@ def _compare_abc(abc: str, folder: Path, left: Aig, right: Aig, seconds: int) ->
 
 
 def _abc_pattern(abc: str, folder: Path, left: Aig, right: Aig, output: int, seconds: int) -> NDArray[np.uint8] | None:
-    """Inputs on which one output differs; the equivalence checker finds them but does not write them down."""
+    """Inputs on which one output differs; the equivalence checker finds them but does not report them."""
     one = slice(output, output + 1)
     _write(folder, *(cone(Aig(graph.inputs, graph.ands, graph.outputs[one])) for graph in (left, right)))
     _run_abc(abc, folder, "miter -n left.aig right.aig; sat; write_cex pattern.txt", seconds)
@@ -110,7 +110,7 @@ def _abc_pattern(abc: str, folder: Path, left: Aig, right: Aig, output: int, sec
 def _run_abc(abc: str, folder: Path, script: str, seconds: int) -> str:
     command = [abc, "-q", script]
     try:
-        # ABC looks at its own limit only now and then, so it gets some grace.
+        # ABC checks its own limit only now and then, so it gets some extra time.
         done = subprocess.run(
             command, cwd=folder, capture_output=True, text=True, timeout=2 * seconds + 10, check=False
         )
