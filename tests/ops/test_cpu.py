@@ -250,7 +250,7 @@ class LinkedStack(Stack):
 def test_linked_gates(path: str, stack: LinkedStack) -> None:
     x, fanins, thetas, grad_out = stack.tensors()
     for fanin in fanins:
-        # What the kernels ask for (csrc/plan.h): these layers do take the other loops.
+        # What the kernels ask for (csrc/dense/plan.h): these layers do take the other loops.
         assert fanin.shape[1] != 2 or float((fanin[1:, 0] == fanin[:-1, 1]).float().mean()) > 0.9
     cpu.select_simd(path)
     wanted = expected(stack)

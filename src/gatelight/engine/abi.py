@@ -1,4 +1,4 @@
-"""The engine's part of the native library, as csrc/engine_circuit.h declares it."""
+"""The engine's part of the native library, as csrc/include/gatelight_engine.h declares it."""
 
 from __future__ import annotations
 
