@@ -29,7 +29,7 @@ from torch import Tensor, nn
 
 from gatelight import gpu, ops
 from gatelight.nn import LogicDense, LogicStack
-from gatelight.ops import triton
+from gatelight.ops.backends import triton
 
 
 @dataclass(frozen=True)

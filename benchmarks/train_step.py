@@ -32,7 +32,7 @@ from torch import Tensor, nn
 from gatelight import ops
 from gatelight.nn import LogicDense, LogicStack
 from gatelight.nn.wiring import CLUSTERED
-from gatelight.ops import cpu
+from gatelight.ops.backends import cpu
 
 
 @dataclass(frozen=True)

@@ -146,7 +146,7 @@ class LogicConv2d(LogicLayer):
         """What :func:`gatelight.ops.conv_chain` takes for this layer: theta and the name of its map to a table."""
         if self.discrete:
             return self.rounded_table(), "table"
-        kind = ops.kind_of(self.parametrization)
+        kind = ops.native_map_of(self.parametrization)
         return (self.table(), "table") if kind is None else (self.theta, kind)
 
     def affected(self, inputs: Tensor) -> Tensor:

@@ -86,12 +86,9 @@ class LogicConvStack(FusedSequential):
         steps[0].layer.check_input(x)
         x = to_weights(x, steps[0].layer.theta)
         operands = [step.layer.kernel_operands() for step in steps]
-        thetas = [theta for theta, _ in operands]
+        thetas, maps = [theta for theta, _ in operands], [map for _, map in operands]
         shapes = step_shapes(steps, x.shape[2], x.shape[3])
-        if not ops.can_chain(x, thetas, shapes):
-            return self._one_by_one(x, layers)
-        fanins = [step.layer.fanin for step in steps]
-        return trusted(ops.conv_chain(x, shapes, fanins, thetas, [kind for _, kind in operands]))
+        return trusted(ops.conv_chain(x, shapes, [step.layer.fanin for step in steps], thetas, maps))
 
 
 def conv_steps(layers: list[Any]) -> list[ConvStep]:

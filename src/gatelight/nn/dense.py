@@ -138,10 +138,10 @@ class LogicDense(LogicLayer):
             raise ValueError(f"the layer takes [batch, {self.in_features}], got shape {tuple(x.shape)}")
 
     def kernel_operands(self) -> tuple[Tensor, str]:
-        """What :func:`gatelight.ops.stack` takes for this layer: theta and the name of its map to a table."""
+        """What :func:`gatelight.ops.dense_chain` takes for this layer: theta and the name of its map to a table."""
         if self.discrete:
             return self.rounded_table(), "table"
-        kind = ops.kind_of(self.parametrization)
+        kind = ops.native_map_of(self.parametrization)
         if self.fixed is not None or kind is None:
             return self.table(), "table"
         return self.theta, kind

@@ -12,7 +12,7 @@ from gatelight.names import check_name
 from gatelight.nn.checks import to_weights, trusted
 from gatelight.nn.dense import LogicDense
 from gatelight.nn.fusion import FusedSequential
-from gatelight.ops.stack import MEMORY
+from gatelight.ops.memory import MEMORY
 
 
 class LogicStack(FusedSequential):
@@ -67,8 +67,5 @@ class LogicStack(FusedSequential):
             self._check_order(layers)
         x = to_weights(x, layers[0].theta)
         operands = [layer.kernel_operands() for layer in layers]
-        thetas = [theta for theta, _ in operands]
-        if not ops.can_stack(x, thetas):
-            return self._one_by_one(x, layers)
-        fanins, kinds = [layer.fanin for layer in layers], [kind for _, kind in operands]
-        return trusted(ops.stack(x, fanins, thetas, kinds, self.memory))
+        thetas, maps = [theta for theta, _ in operands], [map for _, map in operands]
+        return trusted(ops.dense_chain(x, [layer.fanin for layer in layers], thetas, maps, self.memory))
