@@ -30,7 +30,7 @@ from torch import Tensor, nn
 from gatelight import gpu, ops, parametrize
 from gatelight.models import Parts, dense_layers
 from gatelight.nn import LogicStack
-from gatelight.ops import triton
+from gatelight.ops.backends import triton
 from gatelight.wiring import NAMED
 
 

@@ -14,7 +14,7 @@ from torch.nn import Parameter
 
 from gatelight import checkpoint, cli, data, gpu
 from gatelight.config import from_flat
-from gatelight.ops import triton
+from gatelight.ops.backends import triton
 from gatelight.train import Trainer
 
 
@@ -108,7 +108,7 @@ def test_recording_warms_up_on_a_stream_of_its_own() -> None:
 def test_only_a_gpu_records(monkeypatch: pytest.MonkeyPatch) -> None:
     parameters = [torch.nn.Parameter(torch.ones(1))]
     assert not gpu.wanted(torch.device("cpu"), parameters)
-    monkeypatch.setattr(gpu, "gpu_takes", lambda *tensors: True)
+    monkeypatch.setattr(gpu, "supports", lambda *operands: True)
     assert gpu.wanted(torch.device("cuda"), parameters)
     monkeypatch.setenv("GATELIGHT_CUDA_GRAPHS", "0")
     assert not gpu.wanted(torch.device("cuda"), parameters)

@@ -16,7 +16,7 @@ from gatelight.data.augment import augment
 from gatelight.data.batches import Batches
 from gatelight.experiments.cell import Context, StoppedError, dataset
 from gatelight.nn import Thermometer
-from gatelight.ops import cpu
+from gatelight.ops.backends import cpu
 
 
 @dataclass(frozen=True)
