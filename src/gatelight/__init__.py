@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from gatelight.discretization import discretize
     from gatelight.engine import Engine
     from gatelight.nn import rounded
+    from gatelight.training.fit import fit
 
 __version__ = "0.1.0"
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "discretize",
     "engine",
     "export",
+    "fit",
     "models",
     "nn",
     "ops",
@@ -32,7 +34,13 @@ __all__ = [
 ]
 
 #: Where the names that are no modules come from.
-_HOME = {"Circuit": "circuit", "Engine": "engine", "discretize": "discretization", "rounded": "nn"}
+_HOME = {
+    "Circuit": "circuit",
+    "Engine": "engine",
+    "discretize": "discretization",
+    "fit": "training.fit",
+    "rounded": "nn",
+}
 
 
 def __getattr__(name: str) -> Any:

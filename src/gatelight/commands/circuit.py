@@ -113,7 +113,7 @@ def run_compile(args: argparse.Namespace) -> int:
     from gatelight.circuit.passes import map_to_arity, simplify
     from gatelight.circuit.prover import provers
     from gatelight.discretization import SAMPLES, discretize
-    from gatelight.run import load_model
+    from gatelight.training.run_folder import load_model
 
     if args.lut is not None and not 3 <= args.lut <= 6:
         raise ValueError(f"--lut must be from 3 to 6, got {args.lut}")
