@@ -18,7 +18,16 @@ from gatelight.files import write_text
 from gatelight.names import check_name
 from gatelight.sizes import size_of
 from gatelight.training import checkpoint, distributed
-from gatelight.training.inputs import as_split, check_bits, check_fit, count_classes, has_encoder, takes_bits
+from gatelight.training.halves import halves
+from gatelight.training.inputs import (
+    as_split,
+    check_bits,
+    check_labels,
+    check_values,
+    count_classes,
+    has_encoder,
+    takes_bits,
+)
 from gatelight.training.metrics import Accuracy, accuracy
 from gatelight.training.recipe import Recipe, settled
 from gatelight.training.run_folder import RunFolder
@@ -180,25 +189,23 @@ def _pair(given: Any, what: str) -> tuple[Any, Any]:
     return given[0], given[1]
 
 
-def _check(model: nn.Module, splits: dict[str, Split | None], recipe: Recipe, device: torch.device) -> None:
+def _check(model: nn.Module, given: dict[str, Split | None], recipe: Recipe, device: torch.device) -> None:
     """Refuse what cannot be trained, before a step is taken."""
     if not any(p.requires_grad for p in model.parameters()):
         raise ValueError("the model has no parameters that can be trained")
+    splits = {name: split for name, split in given.items() if split is not None}
     train = splits["training"]
-    assert train is not None
-    classes = count_classes(model, train, device)
     for name, split in splits.items():
-        if split is None:
-            continue
         if split.x.shape[1:] != train.x.shape[1:] or split.x.dtype != train.x.dtype:
             shapes = [f"{s.x.dtype} {list(s.x.shape[1:])}" for s in (train, split)]
             raise ValueError(f"training and {name} inputs must agree in shape and dtype, got {' and '.join(shapes)}")
-        check_fit(model, split, classes, name)
+        check_values(model, split, name)
+    classes = count_classes(model, train, device)
+    for name, split in splits.items():
+        check_labels(split, classes, name)
     if recipe.augment != "none" and train.x.ndim != 4:
         raise ValueError(f"augment is for images [samples, channels, height, width], got {list(train.x.shape)}")
     if has_encoder(model):
-        from gatelight.training.halves import halves
-
         check_bits(lambda x: halves(model).encode(x.to(device)), torch.from_numpy(train.x), "x")
 
 
@@ -238,9 +245,9 @@ def _compare(before: Any, now: dict[str, Any], path: Path) -> None:
     """Refuse to go on with other settings than those of the checkpoint, but for the number of steps."""
     if not isinstance(before, dict) or not isinstance(before.get("optimization"), dict):
         raise ValueError(f"{path} is not the checkpoint of a fit")
-    if before.get("data") != now["data"]:
-        raise ValueError(f"{path}: the samples are not those that the fit began with")
     old, new = ({**values["optimization"], "seed": values.get("seed")} for values in (before, now))
     for name in new:
         if name not in ("steps", "eval_every") and old.get(name) != new[name]:
             raise ValueError(f"{path}: the fit began with {name} {old.get(name)!r}, not {new[name]!r}")
+    if before.get("data") != now["data"]:
+        raise ValueError(f"{path}: the samples are not those that the fit began with")

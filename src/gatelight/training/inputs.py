@@ -63,7 +63,8 @@ def _array(given: Any, what: str) -> NDArray[Any]:
         if given.is_complex() or given.layout != torch.strided:
             raise ValueError(f"{what} must be a dense tensor of real numbers, got {given.dtype}")
         given = given.detach().cpu()
-        return (given.float() if given.dtype == torch.bfloat16 else given).numpy()
+        values: NDArray[Any] = (given.float() if given.dtype == torch.bfloat16 else given).numpy()
+        return values
     try:
         return np.asarray(given)
     except ValueError as error:
@@ -91,13 +92,17 @@ def _as_features(values: NDArray[Any], where: str) -> NDArray[Any]:
     return np.ascontiguousarray(values, dtype=np.uint8)
 
 
-def check_fit(model: nn.Module, split: Split, classes: int, where: str) -> None:
-    """Raise a ValueError where labels are none of the model's classes, or inputs are not what it takes."""
+def check_labels(split: Split, classes: int, where: str) -> None:
+    """Raise a ValueError where labels are none of the model's classes."""
     low, high = int(split.y.min()), int(split.y.max())
     if low < 0 or high >= classes:
         raise ValueError(
             f"{where} labels must lie in 0..{classes - 1}, as the model has {classes} scores, got {low}..{high}"
         )
+
+
+def check_values(model: nn.Module, split: Split, where: str) -> None:
+    """Raise a ValueError where the values of the inputs are not what the model takes."""
     if takes_bits(model):
         if not bool(((split.x == 0) | (split.x == 1)).all()) and split.x.dtype == np.uint8:
             raise ValueError(f"the model takes bits, but the {where} inputs are not only 0 and 1")
