@@ -122,7 +122,7 @@ def test_own_file(tmp_path: Path) -> None:
         (["train", "--config", "none.json"], "no configuration at none.json"),
         (["train", "none.npz"], "none.npz"),
         (["train", "--device", "gpu"], "expected auto, cpu or cuda"),
-        (["train", "--threads", "0"], "--threads must be at least 1"),
+        (["train", "--threads", "0"], "threads must be at least 1"),
         (["train", "adult", "--data", "none"], "adult"),
         (["train", "--augment", "crpo"], "did you mean 'crop'"),
         (["eval", "none"], "no checkpoint at none"),

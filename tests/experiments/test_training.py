@@ -75,10 +75,19 @@ def test_a_network_that_is_not_there_is_refused(tmp_path: Path, monkeypatch: pyt
 
 def test_the_papers_setting() -> None:
     config = recipe("paper", depth_scale=20, parametrization="op")
-    assert (config.dataset, config.steps, config.batch, config.lr) == ("cifar100", 250_000, 100, 0.01)
-    assert (config.augment, config.augment_scale, config.validation) == ("crop-flip", 0.5, 0.1)
-    assert (config.layers, config.width, config.thresholds) == (4, 128_000, 3)
-    assert config.temperature == pytest.approx(100 / math.sqrt(10), abs=0.01)
+    assert (config.dataset, config.optimization.steps, config.optimization.batch, config.optimization.lr) == (
+        "cifar100",
+        250_000,
+        100,
+        0.01,
+    )
+    assert (config.optimization.augment, config.optimization.augment_scale, config.optimization.validation) == (
+        "crop-flip",
+        0.5,
+        0.1,
+    )
+    assert (config.model.layers, config.model.width, config.model.thresholds) == (4, 128_000, 3)
+    assert config.model.temperature == pytest.approx(100 / math.sqrt(10), abs=0.01)
     assert Training(config).gates == 80 * 128_000
 
 

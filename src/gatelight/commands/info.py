@@ -10,6 +10,7 @@ import sys
 from typing import Any
 
 from gatelight import __version__
+from gatelight.runtime import usable_cores
 
 _EXAMPLES = """\
 examples:
@@ -36,7 +37,7 @@ def _facts() -> list[tuple[str, str]]:
     facts = [
         ("gatelight", __version__),
         ("python", f"{platform.python_version()} on {platform.platform()}"),
-        ("cores", f"{_usable_cores()} usable of {os.cpu_count()}"),
+        ("cores", f"{usable_cores()} usable of {os.cpu_count()}"),
     ]
     for package in ("numpy", "safetensors", "torch", "rich", "matplotlib", "scikit-learn", "tensorboard", "triton"):
         try:
@@ -53,10 +54,6 @@ def _facts() -> list[tuple[str, str]]:
         facts += [("torch threads", str(torch.get_num_threads())), *_backend(), ("GPU", gpu), ("GPU backend", _gpu())]
     facts.append(("data folder", os.environ.get("GATELIGHT_DATA", "user cache (GATELIGHT_DATA is not set)")))
     return facts
-
-
-def _usable_cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _engine() -> str:

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gatelight.commands.train import choose_device, set_threads, stop_on_signal
+from gatelight.runtime import choose_device, set_threads, stop_on_signal
 
 if TYPE_CHECKING:
     from gatelight.experiments.cell import Cell
@@ -70,7 +70,7 @@ def _run(experiments: list[Experiment], args: argparse.Namespace, store: Store, 
     """Run what is not finished, shared cells once; draw and judge each experiment as soon as its last cell is done."""
     from gatelight.experiments import runner
     from gatelight.experiments.cell import StoppedError
-    from gatelight.log import console
+    from gatelight.training.progress import console
 
     todo = _announce(experiments, args.scale, store)
     progress = _Progress(todo, experiments, args.scale, store)
@@ -95,7 +95,7 @@ def _run(experiments: list[Experiment], args: argparse.Namespace, store: Store, 
 
 def _announce(experiments: list[Experiment], scale: str, store: Store) -> list[Cell]:
     """Say what there is to run; all cells that are not finished, each once."""
-    from gatelight.log import console
+    from gatelight.training.progress import console
 
     todo: dict[Cell, None] = {}
     for experiment in experiments:
@@ -111,7 +111,7 @@ def _announce(experiments: list[Experiment], scale: str, store: Store) -> list[C
 
 def _conclude(experiment: Experiment, scale: str, store: Store) -> None:
     """Draw and judge an experiment."""
-    from gatelight.log import console
+    from gatelight.training.progress import console
 
     paths = store.write(experiment, scale)
     console.print(f"{experiment.name}:")
@@ -121,7 +121,7 @@ def _conclude(experiment: Experiment, scale: str, store: Store) -> None:
 
 
 def _show_claims(experiment: Experiment, store: Store, scale: str) -> None:
-    from gatelight.log import console
+    from gatelight.training.progress import console
 
     results = store.results(experiment, scale)
     for claim in experiment.claims:
@@ -131,7 +131,7 @@ def _show_claims(experiment: Experiment, store: Store, scale: str) -> None:
 
 
 def _list(experiments: list[Experiment], scale: str) -> None:
-    from gatelight.log import console, table
+    from gatelight.training.progress import console, table
 
     rows = [[e.name, e.title, e.figures.replace("fig:", ""), _duration(e.seconds(scale))] for e in experiments]
     made = table(
@@ -156,7 +156,7 @@ def _write_page(args: argparse.Namespace, store: Store) -> None:
     from gatelight.experiments.catalog import EXPERIMENTS
     from gatelight.experiments.page import render
     from gatelight.files import write_text
-    from gatelight.log import console
+    from gatelight.training.progress import console
 
     args.page.parent.mkdir(parents=True, exist_ok=True)
     write_text(args.page, render(EXPERIMENTS.values(), store, args.page, args.scale))
@@ -184,7 +184,7 @@ class _Progress:
 
     def advanced(self, cell: Cell, share: float, text: str) -> None:
         """Show a long cell's progress now and then."""
-        from gatelight.log import console
+        from gatelight.training.progress import console
 
         now = time.monotonic()
         if now - self._shown >= _EVERY:
@@ -194,7 +194,7 @@ class _Progress:
 
     def ended(self, cell: Cell, seconds: float) -> None:
         """Show a finished cell."""
-        from gatelight.log import console
+        from gatelight.training.progress import console
 
         self._account(cell)
         left = self._time_left(self._left, self._spent)
@@ -203,7 +203,7 @@ class _Progress:
 
     def failed(self, cell: Cell, why: str) -> None:
         """Show a failed cell."""
-        from gatelight.log import console
+        from gatelight.training.progress import console
 
         self._account(cell)
         console.print(f"[{self._done}/{self._count}] {cell.label} FAILED: {why}", soft_wrap=True)

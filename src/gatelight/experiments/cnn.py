@@ -10,13 +10,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from gatelight import checkpoint
 from gatelight.data import Split, validation_split
 from gatelight.data.augment import augment
 from gatelight.data.batches import Batches
 from gatelight.experiments.cell import Context, StoppedError, dataset
 from gatelight.nn import Thermometer
 from gatelight.ops.backends import cpu
+from gatelight.training import checkpoint
 
 
 @dataclass(frozen=True)

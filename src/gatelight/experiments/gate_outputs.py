@@ -20,8 +20,8 @@ from gatelight.experiments.cell import Cell, Context, dataset
 from gatelight.experiments.experiment import Claim, Experiment, Judgement, Results, verdict
 from gatelight.experiments.gradient_norm import DEPTH, network
 from gatelight.experiments.training import snapshots
-from gatelight.metrics import activation_histograms
 from gatelight.nn import LogicNetwork
+from gatelight.training.metrics import activation_histograms
 
 BINS = 20
 INITS = ("and", "or", "xor", "residual", "and-or", "uniform", "and-or-residual")

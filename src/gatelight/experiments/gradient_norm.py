@@ -20,8 +20,8 @@ from gatelight.experiments import style
 from gatelight.experiments.cell import Cell, Context, dataset
 from gatelight.experiments.experiment import Claim, Experiment, Judgement, Results, verdict
 from gatelight.experiments.training import recipe, snapshots
-from gatelight.metrics import gradient_norms
 from gatelight.nn import LogicNetwork
+from gatelight.training.metrics import gradient_norms
 
 DEPTH = 40
 SINGLE = ("and", "or", "xor")

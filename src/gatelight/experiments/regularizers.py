@@ -164,8 +164,8 @@ def settings(scale: str) -> str:
     norms = network(scale)
     return (
         f"IWP; {words(dense(scale, 1, 0).config, SEEDS[scale])}; D = 1, residual connections (which start "
-        f"gaussian) D = {DEEP}; gradient norms: 40 layers of {norms.width:,} gates, a batch of {norms.batch} of "
-        f"{norms.dataset}, one seed"
+        f"gaussian) D = {DEEP}; gradient norms: 40 layers of {norms.model.width:,} gates, a batch of "
+        f"{norms.optimization.batch} of {norms.dataset}, one seed"
     )
 
 

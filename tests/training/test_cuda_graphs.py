@@ -12,10 +12,12 @@ import torch
 from torch import Tensor
 from torch.nn import Parameter
 
-from gatelight import checkpoint, cli, data, gpu
+from gatelight import cli, data
 from gatelight.config import from_flat
 from gatelight.ops.backends import triton
-from gatelight.train import Trainer
+from gatelight.training import checkpoint, cuda_graphs
+from gatelight.training.run import TrainingRun
+from gatelight.training.trainer import Trainer
 
 
 class Double:
@@ -44,7 +46,7 @@ class Double:
 
 def trained(folder: Path, **values: Any) -> dict[str, Tensor]:
     config = from_flat({"width": 60, "layers": 2, "steps": 6, "eval_every": 3, "batch": 10} | values)
-    trainer = Trainer(config, data.load("digits"), folder)
+    trainer = TrainingRun(config, data.load("digits"), folder)
     trainer.start()
     assert trainer.run()
     return checkpoint.load(folder / "last.safetensors").tensors
@@ -53,8 +55,8 @@ def trained(folder: Path, **values: Any) -> dict[str, Tensor]:
 def test_recorded_steps_train_the_same_bits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     want = trained(tmp_path / "eager")
     double = Double()
-    monkeypatch.setattr(gpu, "wanted", double.wanted)
-    monkeypatch.setattr(gpu, "record", double.record)
+    monkeypatch.setattr(cuda_graphs, "wanted", double.wanted)
+    monkeypatch.setattr(cuda_graphs, "record", double.record)
     got = trained(tmp_path / "graphed")
     assert double.replays == 6
     assert got.keys() == want.keys()
@@ -66,15 +68,15 @@ def test_recorded_steps_train_the_same_bits(tmp_path: Path, monkeypatch: pytest.
 def test_steps_that_differ_are_not_recorded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, values: dict[str, int | float]
 ) -> None:
-    monkeypatch.setattr(gpu, "wanted", lambda device, parameters: True)
-    monkeypatch.setattr(gpu, "record", mock.Mock(side_effect=AssertionError("recorded")))
+    monkeypatch.setattr(cuda_graphs, "wanted", lambda device, parameters: True)
+    monkeypatch.setattr(cuda_graphs, "record", mock.Mock(side_effect=AssertionError("recorded")))
     trained(tmp_path / "run", **values)
 
 
 def test_a_step_that_cannot_be_recorded_runs_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     want = trained(tmp_path / "eager")
-    monkeypatch.setattr(gpu, "wanted", lambda device, parameters: True)
-    monkeypatch.setattr(gpu, "record", mock.Mock(side_effect=RuntimeError("not permitted\nmore")))
+    monkeypatch.setattr(cuda_graphs, "wanted", lambda device, parameters: True)
+    monkeypatch.setattr(cuda_graphs, "record", mock.Mock(side_effect=RuntimeError("not permitted\nmore")))
     with pytest.warns(RuntimeWarning, match="steps run without CUDA graphs: not permitted$"):
         got = trained(tmp_path / "run")
     assert all(torch.equal(tensor, want[name]) for name, tensor in got.items())
@@ -98,7 +100,7 @@ def test_recording_warms_up_on_a_stream_of_its_own() -> None:
             log.append("run")
             return [torch.ones(1)]
 
-        results, replay = gpu.record(run)
+        results, replay = cuda_graphs.record(run)
         replay()
     assert log == ["side", "run", "run", "run", "back", "record", "run", "recorded"]
     assert len(results) == 1
@@ -107,11 +109,11 @@ def test_recording_warms_up_on_a_stream_of_its_own() -> None:
 
 def test_only_a_gpu_records(monkeypatch: pytest.MonkeyPatch) -> None:
     parameters = [torch.nn.Parameter(torch.ones(1))]
-    assert not gpu.wanted(torch.device("cpu"), parameters)
-    monkeypatch.setattr(gpu, "supports", lambda *operands: True)
-    assert gpu.wanted(torch.device("cuda"), parameters)
+    assert not cuda_graphs.wanted(torch.device("cpu"), parameters)
+    monkeypatch.setattr(cuda_graphs, "supports", lambda *operands: True)
+    assert cuda_graphs.wanted(torch.device("cuda"), parameters)
     monkeypatch.setenv("GATELIGHT_CUDA_GRAPHS", "0")
-    assert not gpu.wanted(torch.device("cuda"), parameters)
+    assert not cuda_graphs.wanted(torch.device("cuda"), parameters)
 
 
 @pytest.mark.parametrize(
@@ -127,7 +129,7 @@ def test_advice_on_memory(batch: int, accumulate: int, advice: str) -> None:
     out_of_memory = torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
     with (
         pytest.raises(MemoryError, match=rf"cuda:0 is out of memory with a batch of {batch}.*{advice}"),
-        gpu.advice_on_memory(torch.device("cuda:0"), batch, accumulate),
+        cuda_graphs.advice_on_memory(torch.device("cuda:0"), batch, accumulate),
     ):
         raise out_of_memory
 

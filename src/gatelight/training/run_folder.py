@@ -2,28 +2,34 @@
 
 config.json        the configuration with every value that the data set and size decide; ``--config`` repeats the run
 metrics.jsonl      one line for each evaluation
-best.safetensors   weights with the best discretised accuracy so far, the latest of equal ones
-last.safetensors   weights and optimiser state to go on from
+best.safetensors   weights with the best rounded accuracy so far, the latest of equal ones
+last.safetensors   weights and optimizer state to go on from
 result.json        accuracies on the test set
 curves.png         loss and accuracies over steps
+
+The folder of a :func:`gatelight.fit` has ``fit.json`` in place of ``config.json``, and no result.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import importlib.util
 import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gatelight import checkpoint, data, models
+from gatelight import data, models
 from gatelight.config import RunConfig, from_flat, read_config, replace, to_json
 from gatelight.data import encoding
 from gatelight.files import replacing, write_text
 from gatelight.names import shorten
 from gatelight.nn import LogicNetwork, Thermometer
+from gatelight.training import checkpoint
 
-FILES = ("config.json", "metrics.jsonl", "best.safetensors", "last.safetensors", "result.json", "curves.png")
+FILES = (
+    "config.json", "fit.json", "metrics.jsonl", "best.safetensors", "last.safetensors", "result.json", "curves.png",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -39,7 +45,7 @@ class RunFolder:
     @property
     def exists(self) -> bool:
         """Whether a run has begun here."""
-        return self.file("config.json").exists()
+        return self.file("config.json").exists() or self.file("fit.json").exists()
 
     def begin(self, config: RunConfig, *, overwrite: bool = False) -> None:
         """Make the folder for a new run; an existing run is only replaced if ``overwrite``, other files never."""
@@ -47,12 +53,16 @@ class RunFolder:
             raise ValueError(f"{self.path} is a file, expected a folder for the run")
         if self.exists and not overwrite:
             raise ValueError(f"{self.path} already holds a run; use --resume to go on or --overwrite to replace it")
+        self.clear()
+        write_text(self.file("config.json"), to_json(config))
+
+    def clear(self) -> None:
+        """Make the folder if there is none, and remove the files of a run from it, and no others."""
         self.path.mkdir(parents=True, exist_ok=True)
         for name in FILES:
             self.file(name).unlink(missing_ok=True)
         for events in self.path.glob("events.out.tfevents.*"):
             events.unlink()
-        write_text(self.file("config.json"), to_json(config))
 
     def prolong(self, config: RunConfig) -> None:
         """Note that the run goes on, perhaps for more steps."""
@@ -88,6 +98,16 @@ class RunFolder:
         """Add an evaluation."""
         with self.file("metrics.jsonl").open("a", encoding="utf-8") as file:
             file.write(json.dumps(row) + "\n")
+
+    def draw_curves(self) -> bool:
+        """Draw the evaluations, if there are any, as ``curves.png``; False where matplotlib is not installed."""
+        if importlib.util.find_spec("matplotlib") is None:
+            return False
+        from gatelight import plots
+
+        if rows := self.metrics():
+            plots.save(plots.curves(rows, self.path.name), self.file("curves.png"))
+        return True
 
     def trim_metrics(self, step: int) -> None:
         """Forget evaluations after a step: a resumed run makes them again."""

@@ -1,4 +1,4 @@
-"""Checkpoints: one safetensors file with weights, connections, optimiser state and a JSON header.
+"""Checkpoints: one safetensors file with weights, connections, optimizer state and a JSON header.
 
 The header carries a SHA-256 over all tensors, so that an altered file is refused. Nothing is unpickled.
 """
@@ -33,7 +33,14 @@ class Checkpoint:
 
 def save(path: Path, tensors: dict[str, Tensor], header: dict[str, Any]) -> None:
     """Write a checkpoint atomically; ``header`` must be JSON."""
-    flat = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    flat: dict[str, Tensor] = {}
+    seen: set[int] = set()
+    for name, tensor in tensors.items():
+        plain = tensor.detach().cpu().contiguous()
+        # Two names of one tensor are saved as two tensors: a file holds no references.
+        where = plain.untyped_storage().data_ptr()
+        flat[name] = plain.clone() if where in seen else plain
+        seen.add(where)
     text = json.dumps(header)
     metadata = {"format": FORMAT, "version": str(VERSION), "sha256": _digest(flat, text), "header": text}
     with replacing(path) as temporary:
@@ -116,9 +123,13 @@ def restore(model: nn.Module, checkpoint: Checkpoint, path: Path) -> None:
                 f"{path}: {name} is {given[name].dtype} {tuple(given[name].shape)}, "
                 f"expected {wanted[name].dtype} {tuple(wanted[name].shape)}"
             )
-        if given[name].is_floating_point() and not bool(torch.isfinite(given[name]).all()):
+        if _is_finite(wanted[name]) and not _is_finite(given[name]):
             raise ValueError(f"{path}: {name} holds values that are not finite")
     model.load_state_dict(given)
+
+
+def _is_finite(tensor: Tensor) -> bool:
+    return not tensor.is_floating_point() or bool(torch.isfinite(tensor).all())
 
 
 def _digest(tensors: dict[str, Tensor], text: str) -> str:

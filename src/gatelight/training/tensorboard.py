@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import tensorboard  # noqa: F401  (torch's own error for its absence does not name the package)
+from torch import nn
 from torch.utils.tensorboard import SummaryWriter
 
-from gatelight.nn import LogicNetwork
-from gatelight.train import Observer
+from gatelight.training.trainer import Observer
 
 
-class TensorBoardToo:
+class TensorBoardObserver:
     """An observer that passes everything on and writes evaluations as events."""
 
     def __init__(self, observer: Observer, folder: Path) -> None:
@@ -20,7 +20,7 @@ class TensorBoardToo:
         self._folder = folder
         self._writer: SummaryWriter | None = None
 
-    def started(self, step: int, steps: int, model: LogicNetwork) -> None:
+    def started(self, step: int, steps: int, model: nn.Module) -> None:
         """Open the event file."""
         self._writer = SummaryWriter(str(self._folder))
         self._observer.started(step, steps, model)

@@ -8,7 +8,8 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from gatelight import checkpoint, files, models
+from gatelight import files, models
+from gatelight.training import checkpoint
 
 
 @pytest.fixture

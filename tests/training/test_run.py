@@ -11,14 +11,15 @@ import numpy as np
 import pytest
 import torch
 
-from gatelight import checkpoint, data
+from gatelight import data
 from gatelight.config import RunConfig, from_flat, replace
 from gatelight.data.batches import Batches
 from gatelight.discretization import discretize
-from gatelight.metrics import evaluate
-from gatelight.recipe import recipe_of
-from gatelight.run import RunFolder, load_model
-from gatelight.train import Trainer
+from gatelight.training import checkpoint
+from gatelight.training.metrics import evaluate
+from gatelight.training.recipe import recipe_of
+from gatelight.training.run import TrainingRun
+from gatelight.training.run_folder import RunFolder, load_model
 
 
 def with_values(**values: Any) -> RunConfig:
@@ -34,8 +35,8 @@ def digits() -> data.Dataset:
     return data.load("digits")
 
 
-def run_to_end(config: RunConfig, dataset: data.Dataset, folder: Path) -> Trainer:
-    trainer = Trainer(config, dataset, folder)
+def run_to_end(config: RunConfig, dataset: data.Dataset, folder: Path) -> TrainingRun:
+    trainer = TrainingRun(config, dataset, folder)
     trainer.start()
     assert trainer.run()
     return trainer
@@ -105,7 +106,7 @@ def test_same_seed_same_bits_whatever_the_threads(digits: data.Dataset, tmp_path
 def test_stopped_and_resumed_equals_uninterrupted(digits: data.Dataset, tmp_path: Path, stop_after: int) -> None:
     config = with_values(intervention=0.05, dropout=0.01, augment="crop-flip", schedule="cosine")
     run_to_end(config, digits, tmp_path / "whole")
-    trainer = Trainer(config, digits, tmp_path / "parts")
+    trainer = TrainingRun(config, digits, tmp_path / "parts")
     trainer.start()
     calls = 0
 
@@ -116,7 +117,7 @@ def test_stopped_and_resumed_equals_uninterrupted(digits: data.Dataset, tmp_path
 
     assert not trainer.run(stop)
     assert trainer.step == stop_after
-    again = Trainer(RunFolder(tmp_path / "parts").config(), digits, tmp_path / "parts")
+    again = TrainingRun(RunFolder(tmp_path / "parts").config(), digits, tmp_path / "parts")
     again.resume()
     assert again.step == stop_after
     assert again.run()
@@ -226,25 +227,25 @@ def test_existing_run_is_never_lost(digits: data.Dataset, tmp_path: Path) -> Non
     run_to_end(with_values(steps=10), digits, tmp_path / "run")
     before = {p.name: p.read_bytes() for p in (tmp_path / "run").iterdir()}
     with pytest.raises(ValueError, match="already holds a run; use --resume to go on or --overwrite"):
-        Trainer(TINY, digits, tmp_path / "run").start()
+        TrainingRun(TINY, digits, tmp_path / "run").start()
     assert {p.name: p.read_bytes() for p in (tmp_path / "run").iterdir()} == before
     (tmp_path / "run/notes.txt").write_text("mine")
-    Trainer(TINY, digits, tmp_path / "run").start(overwrite=True)
+    TrainingRun(TINY, digits, tmp_path / "run").start(overwrite=True)
     assert (tmp_path / "run/notes.txt").read_text() == "mine"
     assert not (tmp_path / "run/last.safetensors").exists()
     file = tmp_path / "file"
     file.write_text("mine")
     with pytest.raises(ValueError, match="is a file"):
-        Trainer(TINY, digits, file).start(overwrite=True)
+        TrainingRun(TINY, digits, file).start(overwrite=True)
 
 
 def test_divergence_is_reported_and_the_last_checkpoint_kept(digits: data.Dataset, tmp_path: Path) -> None:
-    trainer = Trainer(TINY, digits, tmp_path / "run")
+    trainer = TrainingRun(TINY, digits, tmp_path / "run")
     trainer.start()
     assert not trainer.run(lambda: trainer.step >= 12)
     with torch.no_grad():
         trainer.model.logic_layers[0].theta[0] = torch.inf
-    with pytest.raises(ValueError, match="not finite at step 20; try a smaller --lr"):
+    with pytest.raises(ValueError, match="not finite at step 20; try a smaller lr"):
         trainer.run()
     assert load_model(tmp_path / "run", "last")[1]["step"] == 13
 
@@ -269,14 +270,16 @@ def test_a_cut_off_metrics_line_is_dropped(tmp_path: Path) -> None:
 
 def test_no_validation_split_measures_on_the_training_set(digits: data.Dataset, tmp_path: Path) -> None:
     trainer = run_to_end(with_values(validation=0.0, steps=10), digits, tmp_path / "run")
-    assert len(trainer.fit) == len(digits.train)
+    assert len(trainer.trainer.train) == len(digits.train)
     assert RunFolder(tmp_path / "run").metrics()[0]["on"] == "train"
 
 
 def test_augmentation_touches_training_images_alone(digits: data.Dataset, tmp_path: Path) -> None:
-    plain, augmented = (Trainer(with_values(augment=a, steps=10), digits, tmp_path / a) for a in ("none", "crop-flip"))
-    assert np.array_equal(plain.holdout.x, augmented.holdout.x)
-    (plain_bits, plain_labels), (bits, labels) = plain._prepare(0), augmented._prepare(0)
+    plain, augmented = (
+        TrainingRun(with_values(augment=a, steps=10), digits, tmp_path / a) for a in ("none", "crop-flip")
+    )
+    assert np.array_equal(plain.trainer.held_out.x, augmented.trainer.held_out.x)
+    (plain_bits, plain_labels), (bits, labels) = plain.trainer.prepare(0), augmented.trainer.prepare(0)
     assert torch.equal(plain_labels, labels)
     assert not torch.equal(plain_bits, bits)
     assert set(bits.unique().tolist()) == {0.0, 1.0}
@@ -302,12 +305,12 @@ def test_weight_decay_goes_with_op_and_apart_from_the_gradients(tmp_path: Path) 
     assert recipe_of(replace(conv, parametrization="op")).weight_decay == 0.002
     assert recipe_of(replace(conv, weight_decay=0.1)).weight_decay == 0.1
     config = from_flat({"width": 20, "layers": 1, "weight_decay": 0.5, "lr": 0.1})
-    trainer = Trainer(config, data.load("digits"), tmp_path / "run")
+    trainer = TrainingRun(config, data.load("digits"), tmp_path / "run")
     trainer.start()
     theta = trainer.model.layers.layers[0].theta
     before = theta.detach().clone()
     theta.grad = torch.zeros_like(theta)
-    trainer.optimizer.step()
+    trainer.trainer.optimizer.step()
     assert torch.allclose(theta, before * (1 - 0.1 * 0.5))
 
 
@@ -323,10 +326,10 @@ def test_of_equal_evaluations_the_later_weights_are_the_best(digits: data.Datase
     ties = [row["step"] for row in rows if row["discrete_accuracy"] == most]
     assert len(ties) > 1
     assert load_model(tmp_path / "whole", "best")[1]["step"] == ties[-1]
-    trainer = Trainer(config, few, tmp_path / "parts")
+    trainer = TrainingRun(config, few, tmp_path / "parts")
     trainer.start()
     assert not trainer.run(lambda: trainer.step >= 22)
-    again = Trainer(RunFolder(tmp_path / "parts").config(), few, tmp_path / "parts")
+    again = TrainingRun(RunFolder(tmp_path / "parts").config(), few, tmp_path / "parts")
     again.resume()
     assert again.run()
     best = (checkpoint.load(tmp_path / name / "best.safetensors") for name in ("whole", "parts"))
@@ -339,17 +342,17 @@ def test_a_layer_with_nothing_to_learn_trains(digits: data.Dataset, tmp_path: Pa
     config = with_values(residual_fraction=1.0, init=init, steps=20)
     whole = run_to_end(config, digits, tmp_path / "whole")
     assert whole.model.layers.layers[-1].theta.numel() == 0
-    trainer = Trainer(config, digits, tmp_path / "parts")
+    trainer = TrainingRun(config, digits, tmp_path / "parts")
     trainer.start()
     assert not trainer.run(lambda: trainer.step >= 12)
-    again = Trainer(RunFolder(tmp_path / "parts").config(), digits, tmp_path / "parts")
+    again = TrainingRun(RunFolder(tmp_path / "parts").config(), digits, tmp_path / "parts")
     again.resume()
     assert again.run()
     assert_same(weights(tmp_path / "whole"), weights(tmp_path / "parts"))
     model, _ = load_model(tmp_path / "whole", "last")
     circuit = discretize(model)
     counts = evaluate(model, digits.test)
-    assert int((circuit.predict(digits.test.x) == digits.test.y).sum()) == counts.discrete_hits
+    assert int((circuit.predict(digits.test.x) == digits.test.y).sum()) == counts.rounded_hits
 
 
 OPEN = ("layers", "width", "temperature", "thresholds")
@@ -369,7 +372,7 @@ def test_the_configuration_of_a_run_is_settled_and_repeats_it(digits: data.Datas
     # A run whose configuration left these values open goes on, and then has them.
     path = tmp_path / "first/config.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | dict.fromkeys(OPEN if model == "dlgn" else OPEN[2:])))
-    again = Trainer(RunFolder(tmp_path / "first").config(), digits, tmp_path / "first")
+    again = TrainingRun(RunFolder(tmp_path / "first").config(), digits, tmp_path / "first")
     again.resume()
     assert again.step == 2
     assert RunFolder(tmp_path / "first").config() == written

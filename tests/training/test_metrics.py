@@ -3,9 +3,10 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
-from gatelight import metrics, models
+from gatelight import models
 from gatelight.data import Split
 from gatelight.nn import LogicNetwork, rounded
+from gatelight.training import metrics
 
 
 @pytest.fixture
@@ -26,8 +27,8 @@ def test_accuracy_counts_soft_and_rounded_answers(net: LogicNetwork) -> None:
     assert measured.soft == pytest.approx((scores.argmax(1) == y).float().mean().item())
     assert measured.soft_loss == pytest.approx(cross_entropy(scores, y).item(), rel=1e-5)
     with rounded(net):
-        assert measured.discrete == pytest.approx((net(x).argmax(1) == y).float().mean().item())
-    assert measured.gap == measured.soft - measured.discrete
+        assert measured.rounded == pytest.approx((net(x).argmax(1) == y).float().mean().item())
+    assert measured.gap == measured.soft - measured.rounded
     with pytest.raises(ValueError, match="no samples"):
         metrics.accuracy(net, Split(split.x[:0], split.y[:0]))
 
@@ -36,7 +37,7 @@ def test_accuracy_does_not_depend_on_the_batches(net: LogicNetwork, monkeypatch:
     whole = metrics.evaluate(net, some_split())
     monkeypatch.setattr(metrics, "_EVAL_BATCH", 16)
     parts = metrics.evaluate(net, some_split())
-    assert (whole.soft_hits, whole.discrete_hits) == (parts.soft_hits, parts.discrete_hits)
+    assert (whole.soft_hits, whole.rounded_hits) == (parts.soft_hits, parts.rounded_hits)
     assert net.training
 
 

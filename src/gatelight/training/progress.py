@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from gatelight.nn import LogicNetwork
+    from torch import nn
 
 _WIDE = 100
 
@@ -53,18 +54,15 @@ class TrainingProgress:
         self._live = console.is_terminal and not quiet
         self._quiet = quiet
         self._bar: Any = None
-        self._accuracies = "soft -  discrete -"
+        self._accuracies = "soft -  rounded -"
         self._first, self._steps, self._begun, self._shown = 0, 0, 0.0, 0.0
 
-    def started(self, step: int, steps: int, model: LogicNetwork) -> None:
+    def started(self, step: int, steps: int, model: nn.Module) -> None:
         """Show what is trained and start the bar."""
         self._first, self._steps, self._begun = step, steps, time.monotonic()
         if not self._quiet:
-            gates = model.gates
-            parameters = sum(p.numel() for p in model.parameters())
-            depth = len(model.logic_layers)
             begin = f", resuming at step {step:,}" if step else ""
-            console.print(f"{gates:,} gates in {depth} layers, {parameters:,} parameters, {steps:,} steps{begin}")
+            console.print(f"{_described(model)}, {steps:,} steps{begin}")
         if self._live:
             from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -92,8 +90,8 @@ class TrainingProgress:
 
     def evaluated(self, row: dict[str, Any]) -> None:
         """Show an evaluation."""
-        soft, discrete = percent(row["soft_accuracy"]), percent(row["discrete_accuracy"])
-        self._accuracies = f"soft {soft}  discrete {discrete}"
+        soft, rounded = percent(row["soft_accuracy"]), percent(row["discrete_accuracy"])
+        self._accuracies = f"soft {soft}  rounded {rounded}"
         if self._quiet or self._live:
             return
         now = time.monotonic()
@@ -109,6 +107,35 @@ class TrainingProgress:
         if self._bar is not None:
             self._bar.stop()
             self._bar = None
+
+
+def _described(model: nn.Module) -> str:
+    """How large a model is: its gates, where it says how many it has, and its parameters."""
+    parameters = f"{sum(p.numel() for p in model.parameters()):,} parameters"
+    gates, layers = getattr(model, "gates", None), getattr(model, "logic_layers", None)
+    if not isinstance(gates, int) or layers is None:
+        return parameters
+    return f"{gates:,} gates in {len(layers)} layers, {parameters}"
+
+
+class ProgressObserver:
+    """Passes a trainer's progress on as a share that is done and a line of text."""
+
+    def __init__(self, advanced: Callable[[float, str], None]) -> None:
+        self._advanced = advanced
+        self._steps = 1
+
+    def started(self, step: int, steps: int, model: nn.Module) -> None:
+        """Note how many steps there will be."""
+        self._steps = steps
+
+    def stepped(self, step: int, loss: float) -> None:
+        """Say nothing: evaluations are often enough."""
+
+    def evaluated(self, row: dict[str, Any]) -> None:
+        """Pass on how far it is and how well it does."""
+        text = f"step {row['step']:,}/{self._steps:,}, rounded {100 * row['discrete_accuracy']:.1f} %"
+        self._advanced(row["step"] / self._steps, text)
 
 
 class DownloadProgress:
