@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from gatelight.nn import GateIntervention, LogicNetwork, PathDropout, Thermometer
+from gatelight.nn import GateIntervention, LogicNetwork, PathDropout, Thermometer, fuse
 from gatelight.nn.fusion import is_fusible
 
 #: torch's modules that compute nothing, or the same every time. Any other may draw random numbers.
@@ -53,8 +53,8 @@ def as_floats(x: Tensor) -> Tensor:
 
 
 def as_it_runs(model: nn.Module) -> nn.Module:
-    """The module that computes a model in training: it shares the model's parameters, and may be a faster one."""
-    return model
+    """The module that computes a model in training: the same layers, with runs of logic layers as stacks."""
+    return fuse(model)
 
 
 def draws(model: nn.Module) -> bool:
