@@ -78,7 +78,7 @@ def check_images(
 def check_lengths(**lists: Sequence[object]) -> None:
     """Raise a ValueError unless all lists have one entry for each of one or more layers."""
     lengths = [len(values) for values in lists.values()]
-    if lengths[0] == 0 or len(set(lengths)) > 1:
+    if not 0 < lengths[0] == min(lengths) == max(lengths):
         *first, last = lists
         *counts, count = lengths
         raise ValueError(

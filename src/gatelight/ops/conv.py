@@ -109,7 +109,8 @@ class _ConvChain(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> Any:
         layers = len(ctx.shapes)
         x, fanins, thetas, saved = split(ctx.saved_tensors, layers)
-        needs = [ctx.needs_input_grad[0], *ctx.needs_input_grad[4 + layers :]]
+        need_x, *rest = ctx.needs_input_grad
+        needs = [need_x, *rest[3 + layers :]]
         # The reference's gradients can be differentiated again.
         name = "reference" if is_differentiated_again(grads[0]) else ctx.name
         operands = grads[0], x, saved, ctx.shapes, fanins, thetas, ctx.maps, needs

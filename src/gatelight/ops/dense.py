@@ -95,7 +95,8 @@ class _DenseChain(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> Any:
         layers = ctx.layers
         x, fanins, thetas, saved = split(ctx.saved_tensors, layers)
-        needs = [ctx.needs_input_grad[0], *ctx.needs_input_grad[4 + layers :]]
+        need_x, *rest = ctx.needs_input_grad
+        needs = [need_x, *rest[3 + layers :]]
         if is_differentiated_again(grads[0]):
             grad_x, grad_thetas = _gradients_again(grads[0], x, fanins, thetas, ctx.maps, needs)
         else:

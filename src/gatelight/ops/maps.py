@@ -61,6 +61,7 @@ def check_theta(theta: Tensor, map: str, arity: int) -> int:
     if columns is None:
         most = NATIVE_MAPS[check_name("map", map, NATIVE_MAPS)].max_arity
         raise ValueError(f"the arity of map {map!r} must be from 1 to {most}, got {arity}")
-    if theta.ndim != 2 or theta.shape[1] != columns:
-        raise ValueError(f"theta must have shape [gates, {columns}] for map {map!r}, got {tuple(theta.shape)}")
-    return theta.shape[0]
+    shape = theta.shape
+    if len(shape) != 2 or shape[1] != columns:
+        raise ValueError(f"theta must have shape [gates, {columns}] for map {map!r}, got {tuple(shape)}")
+    return shape[0]
