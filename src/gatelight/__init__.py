@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from gatelight import circuit, data, engine, export, models, nn, ops, parametrize, truthtable
     from gatelight.circuit import Circuit
+    from gatelight.compilation import compile
     from gatelight.discretization import discretize
     from gatelight.engine import Engine
     from gatelight.nn import rounded
@@ -20,6 +21,7 @@ __all__ = [
     "Circuit",
     "Engine",
     "circuit",
+    "compile",
     "data",
     "discretize",
     "engine",
@@ -37,6 +39,7 @@ __all__ = [
 _HOME = {
     "Circuit": "circuit",
     "Engine": "engine",
+    "compile": "compilation",
     "discretize": "discretization",
     "fit": "training.fit",
     "rounded": "nn",

@@ -22,8 +22,9 @@ from gatelight import data, export, native, ops
 from gatelight.circuit import Circuit
 from gatelight.config import ModelConfig, Optimization, RunConfig
 from gatelight.data import Dataset, Split
-from gatelight.export.verilog import widths
+from gatelight.export.rtl import widths
 from gatelight.nn import GroupSum, LogicDense, LogicNetwork, Thermometer
+from gatelight.parametrize import Init
 from gatelight.training.run import TrainingRun
 
 Answers = NDArray[np.int64]
@@ -105,7 +106,7 @@ def _mixed(split: Split) -> nn.Sequential:
 def _constant() -> LogicNetwork:
     """Every output is a constant, ones and zeros in every class."""
     first = LogicDense(64, 60, seed=1)
-    last, zeros = (LogicDense(60, 60, init=init, init_spread=0.1, seed=2) for init in ("true", "false"))
+    last, zeros = (LogicDense(60, 60, init=Init(init, std=0.1), seed=2) for init in ("true", "false"))
     with torch.no_grad():
         last.theta[::7] = zeros.theta[::7]
     return LogicNetwork(Thermometer.even(1), [first, last], GroupSum(10, 2.0), input_shape=(1, 8, 8))

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gatelight.config import Leaf, RunConfig, leaves, read_config, replace
-from gatelight.names import some_of
+from gatelight.names import shorten
 from gatelight.runtime import choose_device, set_threads, stop_on_signal
 
 if TYPE_CHECKING:
@@ -191,7 +191,7 @@ def _what_was_read(run: TrainingRun) -> Iterator[str]:
     bits = trainer.encode(trainer.inputs[:1]).shape[1]
     thresholds = run.config.model.thresholds
     how = f" ({thresholds} for each value)" if thresholds else ""
-    yield f"{dataset.num_classes:,} classes: {some_of(dataset.classes)}; {bits:,} input bits{how}"
+    yield f"{dataset.num_classes:,} classes: {shorten(dataset.classes)}; {bits:,} input bits{how}"
 
 
 def _load_dataset(name: str, folder: Path | None) -> Dataset:

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from gatelight.data import Split
 from gatelight.data.dataset import single_sample
 from gatelight.nn import LogicNetwork
-from gatelight.nn.rounding import evaluating
+from gatelight.nn.forward import evaluating
 from gatelight.training.halves import Halves, halves
 
 #: Samples that are looked at before training begins.

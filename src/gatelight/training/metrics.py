@@ -12,7 +12,8 @@ from torch.nn.functional import cross_entropy
 from gatelight import ops, truthtable
 from gatelight.data.dataset import Split
 from gatelight.nn import LogicDense, LogicNetwork, rounded
-from gatelight.nn.rounding import LogicLayer, evaluating
+from gatelight.nn.forward import evaluating
+from gatelight.nn.layer import LogicLayer
 from gatelight.training import distributed
 from gatelight.training.halves import halves
 

@@ -23,7 +23,8 @@ from gatelight import data, models
 from gatelight.config import RunConfig, from_flat, read_config, replace, to_json
 from gatelight.data import encoding
 from gatelight.files import replacing, write_text
-from gatelight.names import some_of
+from gatelight.models.build import build_from
+from gatelight.names import shorten
 from gatelight.nn import LogicNetwork, Thermometer
 from gatelight.training import checkpoint
 
@@ -148,7 +149,7 @@ def settle(config: RunConfig, task: models.Task) -> RunConfig:
 
 def build_model(config: RunConfig, task: models.Task, **extra: Any) -> LogicNetwork:
     """The network of a configuration, freshly initialized."""
-    return models.build(config.dataset, **config.model.to_flat(), seed=config.seed, task=task, **extra)
+    return build_from(config.dataset, config.model, task, seed=config.seed, **extra)
 
 
 def load_model(path: Path, which: str = "best") -> tuple[LogicNetwork, dict[str, Any]]:
@@ -219,7 +220,7 @@ def load_data(
         dataset = dataset.with_classes(classes)
     except ValueError:
         raise ValueError(
-            f"the network tells {some_of(classes)} apart, but {dataset.name} has {some_of(dataset.classes)}"
+            f"the network tells {shorten(classes)} apart, but {dataset.name} has {shorten(dataset.classes)}"
         ) from None
     task, trained = task_of(dataset), header["task"]
     if trained["binary"] and not task.binary:
