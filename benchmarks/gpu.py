@@ -30,7 +30,7 @@ from torch import Tensor, nn
 from gatelight import ops, parametrize
 from gatelight.models import Parts, dense_layers
 from gatelight.nn import LogicStack
-from gatelight.ops import triton
+from gatelight.ops.backends import triton
 from gatelight.training import cuda_graphs
 from gatelight.wiring import NAMED
 

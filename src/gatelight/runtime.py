@@ -48,7 +48,7 @@ def set_threads(threads: int | None, device: torch.device) -> None:
     import torch
 
     from gatelight import ops
-    from gatelight.ops import cpu
+    from gatelight.ops.backends import cpu
 
     if threads is not None and threads < 1:
         raise ValueError(f"threads must be at least 1, got {threads}")

@@ -29,7 +29,7 @@ from gatelight.data import Dataset
 from gatelight.discretization import discretize
 from gatelight.engine import Engine
 from gatelight.nn import GroupSum, LogicDense, LogicNetwork, Thermometer, rounded
-from gatelight.ops import cpu
+from gatelight.ops.backends import cpu
 from gatelight.parametrize.iwp import ESTIMATORS, IWP
 from gatelight.training.run_folder import load_model
 

@@ -14,7 +14,7 @@ from torch.nn import Parameter
 
 from gatelight import cli, data
 from gatelight.config import from_flat
-from gatelight.ops import triton
+from gatelight.ops.backends import triton
 from gatelight.training import checkpoint, cuda_graphs
 from gatelight.training.run import TrainingRun
 from gatelight.training.trainer import Trainer
@@ -110,7 +110,7 @@ def test_recording_warms_up_on_a_stream_of_its_own() -> None:
 def test_only_a_gpu_records(monkeypatch: pytest.MonkeyPatch) -> None:
     parameters = [torch.nn.Parameter(torch.ones(1))]
     assert not cuda_graphs.wanted(torch.device("cpu"), parameters)
-    monkeypatch.setattr(cuda_graphs, "gpu_takes", lambda *tensors: True)
+    monkeypatch.setattr(cuda_graphs, "supports", lambda *operands: True)
     assert cuda_graphs.wanted(torch.device("cuda"), parameters)
     monkeypatch.setenv("GATELIGHT_CUDA_GRAPHS", "0")
     assert not cuda_graphs.wanted(torch.device("cuda"), parameters)

@@ -69,9 +69,10 @@ def _engine() -> str:
 
 
 def _gpu() -> str:
-    from gatelight.ops import backend, triton
+    from gatelight.ops import dispatch
+    from gatelight.ops.backends import triton
 
-    reason = "GATELIGHT_BACKEND=reference" if backend.is_reference_forced() else triton.why_not()
+    reason = "GATELIGHT_BACKEND=reference" if dispatch.is_reference_forced() else triton.why_not()
     if reason is None:
         steps = "off by GATELIGHT_CUDA_GRAPHS=0" if os.environ.get("GATELIGHT_CUDA_GRAPHS") == "0" else "on"
         interpreted = ", interpreted on the CPU" if triton.interpreted() else ""
@@ -81,7 +82,7 @@ def _gpu() -> str:
 
 def _backend() -> list[tuple[str, str]]:
     from gatelight import native, ops
-    from gatelight.ops import cpu
+    from gatelight.ops.backends import cpu
 
     if native.load() is None:
         return [("backend", f"reference (plain torch): {native.why_not()}")]

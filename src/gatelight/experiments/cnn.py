@@ -15,7 +15,7 @@ from gatelight.data.augment import augment
 from gatelight.data.batches import Batches
 from gatelight.experiments.cell import Context, StoppedError, dataset
 from gatelight.nn import Thermometer
-from gatelight.ops import cpu
+from gatelight.ops.backends import cpu
 from gatelight.training import checkpoint
 
 

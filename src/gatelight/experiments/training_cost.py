@@ -18,7 +18,7 @@ from gatelight.experiments import style
 from gatelight.experiments.cell import Cell, Context, dataset
 from gatelight.experiments.experiment import Claim, Experiment, Judgement, Results, verdict
 from gatelight.nn import LogicNetwork
-from gatelight.ops import cpu
+from gatelight.ops.backends import cpu
 
 PARAMETRIZATIONS = ("op", "iwp")
 ESTIMATORS = ("sin", "sigmoid-st", "linear-st")

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn import Parameter
 
-from gatelight.ops.backend import gpu_takes
+from gatelight.ops import supports
 
 #: Runs before recording, in which kernels are compiled and memory is found.
 WARM_UP = 3
@@ -36,7 +36,7 @@ def wanted(device: torch.device, parameters: list[Parameter]) -> bool:
     """Whether steps should be recorded: on a GPU with its kernels, unless ``GATELIGHT_CUDA_GRAPHS=0``."""
     if device.type != "cuda" or os.environ.get("GATELIGHT_CUDA_GRAPHS") == "0":
         return False
-    return gpu_takes(*parameters)
+    return supports("triton", *parameters)
 
 
 def record(run: Callable[[], list[Tensor]]) -> tuple[list[Tensor], Callable[[], None]]:
