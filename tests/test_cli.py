@@ -272,7 +272,7 @@ def test_eval_refuses_other_classes_and_other_inputs(tmp_path: Path, capsys: pyt
     ("flags", "message"),
     [
         (["--thresholds", "0"], "those of digits are not only 0 and 1"),
-        (["--parametrization", "op", "--estimator", "sigmoid"], "op has none"),
+        (["--parametrization", "op", "--estimator", "sigmoid"], "the parametrization 'op' has no estimator"),
         (["--intervention-value", "one"], "needs an intervention above 0"),
         (["--tree-depth", "4"], "for the model cdlgn"),
         (["--channels-per-tree", "2"], "for the model cdlgn"),

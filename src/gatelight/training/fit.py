@@ -29,9 +29,9 @@ from gatelight.training.inputs import (
     takes_bits,
 )
 from gatelight.training.metrics import Accuracy, accuracy
-from gatelight.training.recipe import Recipe, settled
+from gatelight.training.recipe import settled
 from gatelight.training.run_folder import RunFolder
-from gatelight.training.store import FolderStore, MemoryStore, Store
+from gatelight.training.store import FolderStore, MemoryStore
 from gatelight.training.trainer import Observer, Trainer
 
 if TYPE_CHECKING:
@@ -85,8 +85,7 @@ def fit(
 ) -> Fit:
     """Train a model on samples and their labels.
 
-    The loss is the cross entropy of the model's scores; the weights that are best with rounded gates are kept. Same
-    model, data, settings and seed, same bits.
+    The loss is the cross entropy of the scores; the weights that are best with rounded gates are kept.
 
     >>> from gatelight.nn import GroupSum, LogicDense, Thermometer
     >>> x = torch.rand(200, 4, generator=torch.Generator().manual_seed(0))
@@ -113,49 +112,41 @@ def fit(
     Raises:
         ValueError: If the samples, labels or settings are not what the model or this function can take.
     """
+    if resume and folder is None:
+        raise ValueError("resume needs a folder, the one of the fit to go on with")
     asked, seed = _settings(optimization, settings)
-    train = as_split(x, y, "training")
-    held_out, asked = _held_out(train, validation, asked)
-    if held_out is None and asked.validation:
-        train, held_out = validation_split(train, asked.validation, seed)
+    train, held_out, asked = _divided(as_split(x, y, "training"), validation, asked, seed)
     tested = None if test is None else as_split(*_pair(test, "test"), "test")
-    recipe = settled(asked, size_of("", "S"))
-    where = torch.device(device)
-    model.to(where)
-    _check(model, {"training": train, "validation": held_out, "test": tested}, recipe, where)
+    _check(model.to(device), {"training": train, "validation": held_out, "test": tested}, asked, torch.device(device))
     about = {"optimization": asked.to_flat(), "seed": seed, "data": _fingerprint(train, held_out)}
-    store: Store = MemoryStore() if folder is None else FolderStore(Path(folder))
     trainer = Trainer(
         model,
         train,
         held_out,
-        recipe,
-        store,
+        settled(asked, size_of("", "S")),
+        MemoryStore() if folder is None else FolderStore(Path(folder)),
         seed=seed,
-        device=where,
+        device=device,
         observer=observer,
         about=lambda: {"fit": about},
         binary=takes_bits(model),
     )
-    if isinstance(store, FolderStore):
-        _open(store.folder, about, trainer, resume=resume)
-    elif resume:
-        raise ValueError("resume needs a folder, the one of the fit to go on with")
+    if isinstance(trainer.store, FolderStore):
+        _open(trainer.store.folder, about, trainer, resume=resume)
+    return _run(trainer, tested)
+
+
+def _run(trainer: Trainer, tested: Split | None) -> Fit:
+    """Train to the end, and take the best weights."""
     # What the model draws comes from (seed, step); the caller's own random numbers are not touched.
-    with torch.random.fork_rng(devices=[where] if where.type == "cuda" else []):
+    with torch.random.fork_rng(devices=[trainer.device] if trainer.device.type == "cuda" else []):
         trainer.run()
     distributed.barrier()
-    best = store.best()
-    checkpoint.restore(model, best, Path(folder or ".") / "best.safetensors")
+    model, store = trainer.model, trainer.store
+    checkpoint.restore(model, store.best(), Path("best.safetensors"))
     model.eval()
-    return Fit(
-        model,
-        tuple(store.rows()),
-        trainer.best,
-        trainer.step,
-        trainer.seconds,
-        None if tested is None else accuracy(model, tested),
-    )
+    measured = None if tested is None else accuracy(model, tested)
+    return Fit(model, tuple(store.rows()), trainer.best, trainer.step, trainer.seconds, measured)
 
 
 def _settings(optimization: Optimization | None, settings: dict[str, Any]) -> tuple[Optimization, int]:
@@ -170,17 +161,21 @@ def _settings(optimization: Optimization | None, settings: dict[str, Any]) -> tu
     return replace(Optimization() if optimization is None else optimization, **given), int(seed)
 
 
-def _held_out(train: Split, validation: Any, asked: Optimization) -> tuple[Split | None, Optimization]:
-    """The samples to evaluate on where they were given, and the optimization with the share to hold out."""
+def _divided(given: Split, validation: Any, asked: Optimization, seed: int) -> tuple[Split, Split | None, Optimization]:
+    """What is learned from, what evaluations are on, and the optimization with the share that was held out."""
     if isinstance(validation, tuple | list):
-        return as_split(*_pair(validation, "validation"), "validation"), replace(asked, validation=0.0)
+        held_out = as_split(*_pair(validation, "validation"), "validation")
+        return given, held_out, replace(asked, validation=0.0)
     if validation == _VALIDATION and asked.validation is not None:
         validation = asked.validation
     if isinstance(validation, bool) or not isinstance(validation, int | float):
         raise ValueError(f"validation must be a share of the samples or a pair (x, y), got {validation!r}")
-    if validation and len(train) < 2:
+    asked = replace(asked, validation=float(validation))
+    if not validation:
+        return given, None, asked
+    if len(given) < 2:
         raise ValueError("one sample cannot be divided into training and validation: pass validation=0")
-    return None, replace(asked, validation=float(validation))
+    return *validation_split(given, validation, seed), asked
 
 
 def _pair(given: Any, what: str) -> tuple[Any, Any]:
@@ -189,7 +184,7 @@ def _pair(given: Any, what: str) -> tuple[Any, Any]:
     return given[0], given[1]
 
 
-def _check(model: nn.Module, given: dict[str, Split | None], recipe: Recipe, device: torch.device) -> None:
+def _check(model: nn.Module, given: dict[str, Split | None], asked: Optimization, device: torch.device) -> None:
     """Refuse what cannot be trained, before a step is taken."""
     if not any(p.requires_grad for p in model.parameters()):
         raise ValueError("the model has no parameters that can be trained")
@@ -203,7 +198,7 @@ def _check(model: nn.Module, given: dict[str, Split | None], recipe: Recipe, dev
     classes = count_classes(model, train, device)
     for name, split in splits.items():
         check_labels(split, classes, name)
-    if recipe.augment != "none" and train.x.ndim != 4:
+    if asked.augment not in (None, "none") and train.x.ndim != 4:
         raise ValueError(f"augment is for images [samples, channels, height, width], got {list(train.x.shape)}")
     if has_encoder(model):
         check_bits(lambda x: halves(model).encode(x.to(device)), torch.from_numpy(train.x), "x")

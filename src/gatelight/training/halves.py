@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from gatelight.nn import GateIntervention, LogicNetwork, PathDropout, Thermometer, fuse
+from gatelight.nn import GateIntervention, LogicNetwork, PathDropout, Thermometer, forward
 from gatelight.nn.fusion import is_fusible
 
 #: torch's modules that compute nothing, or the same every time. Any other may draw random numbers.
@@ -52,11 +52,6 @@ def as_floats(x: Tensor) -> Tensor:
     return x if x.is_floating_point() else x.to(torch.float32)
 
 
-def as_it_runs(model: nn.Module) -> nn.Module:
-    """The module that computes a model in training: the same layers, with runs of logic layers as stacks."""
-    return fuse(model)
-
-
 def draws(model: nn.Module) -> bool:
     """Whether the model may draw random numbers in training, as far as one can tell from its modules.
 
@@ -71,6 +66,6 @@ def _may_draw(module: nn.Module) -> bool:
         return False
     if not type(module).__module__.startswith("gatelight."):
         return True
-    if isinstance(module, GateIntervention | PathDropout):
+    if isinstance(module, GateIntervention | PathDropout) or forward.of(module) is not forward.SOFT:
         return True
     return bool(getattr(getattr(module, "parametrization", None), "stochastic", False))

@@ -23,6 +23,7 @@ from gatelight import data, models
 from gatelight.config import RunConfig, from_flat, read_config, replace, to_json
 from gatelight.data import encoding
 from gatelight.files import replacing, write_text
+from gatelight.models.build import build_from
 from gatelight.names import shorten
 from gatelight.nn import LogicNetwork, Thermometer
 from gatelight.training import checkpoint
@@ -148,7 +149,7 @@ def settle(config: RunConfig, task: models.Task) -> RunConfig:
 
 def build_model(config: RunConfig, task: models.Task, **extra: Any) -> LogicNetwork:
     """The network of a configuration, freshly initialized."""
-    return models.build(config.dataset, **config.model.to_flat(), seed=config.seed, task=task, **extra)
+    return build_from(config.dataset, config.model, task, seed=config.seed, **extra)
 
 
 def load_model(path: Path, which: str = "best") -> tuple[LogicNetwork, dict[str, Any]]:

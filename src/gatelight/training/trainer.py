@@ -21,9 +21,10 @@ from torch.nn.functional import cross_entropy
 from gatelight.data import Split
 from gatelight.data.augment import augment
 from gatelight.data.batches import Batches
+from gatelight.nn import fuse
 from gatelight.training import adam_state, cuda_graphs, distributed
 from gatelight.training.checkpoint import Checkpoint
-from gatelight.training.halves import as_it_runs, draws, halves
+from gatelight.training.halves import draws, halves
 from gatelight.training.metrics import shared_accuracy
 from gatelight.training.recipe import Recipe
 from gatelight.training.store import Store
@@ -85,7 +86,8 @@ class Trainer:
         self.inputs, self.labels = torch.from_numpy(train.x), torch.from_numpy(train.y)
         self.order = Batches(len(train), recipe.batch, seed)
         self.model = model.to(self.device)
-        self._running = as_it_runs(self.model)
+        # What runs shares the model's parameters; what is saved has the model's names.
+        self._running = fuse(self.model)
         self._halves = halves(self._running)
         self._draws = draws(self.model)
         self._about, self._binary = about, binary
