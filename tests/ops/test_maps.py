@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import pytest
 import torch
 from torch import Tensor
 
 from gatelight import parametrize
-from gatelight.ops import NATIVE_MAPS, native_map_of
+from gatelight.ops import NATIVE_MAPS
 from gatelight.ops.maps import check_theta
-from gatelight.parametrize import ESTIMATORS, IWP, OP
+from gatelight.parametrize import ESTIMATORS, IWP
 
 
 def test_numbers_are_those_of_the_library() -> None:
@@ -21,14 +19,14 @@ def test_numbers_are_those_of_the_library() -> None:
 @pytest.mark.parametrize("name", [name for name in NATIVE_MAPS if name != "table"])
 def test_parameters_are_those_of_the_parametrization(name: str) -> None:
     for arity in range(1, NATIVE_MAPS[name].max_arity + 1):
-        made = parametrize.of_kind(name, arity)
-        assert native_map_of(made) == name
+        made = parametrize.of_map(name, arity)
+        assert made.native_map == name
         assert NATIVE_MAPS[name].parameters(arity) == made.parameters
         assert check_theta(torch.zeros(3, made.parameters), name, arity) == 3
 
 
 def test_estimators_without_a_kernel_have_no_map() -> None:
-    found = {name for name in ESTIMATORS if native_map_of(IWP(estimator=name)) is None}
+    found = {name for name in ESTIMATORS if IWP(estimator=name).native_map not in NATIVE_MAPS}
     assert found == {"sin-sign"}
 
 
@@ -37,17 +35,7 @@ def test_a_subclass_does_not_inherit_the_map() -> None:
         def table(self, theta: Tensor) -> Tensor:
             return super().table(theta) ** 2
 
-    assert native_map_of(Other()) is None
-
-
-def test_the_attribute_decides() -> None:
-    @dataclass(frozen=True)
-    class Named:
-        native_map: str | None
-
-    assert native_map_of(Named("op")) == native_map_of(OP()) == "op"
-    assert native_map_of(Named(None)) is None
-    assert native_map_of(Named("walsh")) is None
+    assert Other().native_map is None
 
 
 def test_what_does_not_fit_is_named() -> None:
