@@ -7,9 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from gatelight.ops.backends.base import Gradients
-
-Tensors = Sequence[Tensor]
+from gatelight.ops.backends.base import Gradients, Tensors
 
 
 def is_differentiable(x: Tensor, thetas: Tensors) -> bool:
