@@ -8,6 +8,15 @@ import torch
 from torch import Tensor
 
 from gatelight.ops.backends.base import Gradients, Tensors
+from gatelight.ops.connections import check_tensors
+
+
+def check_given(x: Tensor, thetas: Tensors) -> None:
+    """Raise a ValueError unless x and every theta are tensors, as what follows takes for granted."""
+    check_tensors(x=x)
+    for theta in thetas:
+        if not isinstance(theta, Tensor):
+            check_tensors(theta=theta)
 
 
 def is_differentiable(x: Tensor, thetas: Tensors) -> bool:
