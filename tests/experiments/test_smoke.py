@@ -10,7 +10,7 @@ import torch
 
 from gatelight import models
 from gatelight.cli import main
-from gatelight.data.digits import load_digits
+from gatelight.data.sets.digits import load_digits
 from gatelight.experiments import spread
 from gatelight.experiments.and_or import INITS
 from gatelight.experiments.catalog import EXPERIMENTS

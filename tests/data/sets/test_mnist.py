@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gatelight.data import mnist
-from gatelight.data.mnist import load_fashion, load_mnist, load_mnist20, read_idx
+from gatelight.data.sets import mnist
+from gatelight.data.sets.mnist import load_fashion, load_mnist, load_mnist20, read_idx
 
 SMALL = np.arange(24, dtype=np.uint8).reshape(4, 2, 3)
 

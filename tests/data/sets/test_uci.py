@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gatelight.data import uci
 from gatelight.data.dataset import Dataset
+from gatelight.data.sets import uci
 
 pytestmark = pytest.mark.usefixtures("few_rows")
 

@@ -1,4 +1,4 @@
-"""Three datasets of the UCI archive as one-hot bits: Adult, breast cancer (Ljubljana) and the MONK's problems.
+"""Three data sets of the UCI archive as one-hot bits: Adult, breast cancer (Ljubljana) and the MONK's problems.
 
 Each attribute becomes one bit for each of its published values, so the counts are those of the earlier work on
 logic gate networks: 116 for Adult, 51 for breast cancer, 17 for MONK.
@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -28,6 +29,8 @@ from numpy.typing import NDArray
 
 from gatelight.data.dataset import Dataset, Split
 from gatelight.data.fetch import Remote
+from gatelight.data.source import Source
+from gatelight.data.task import Task
 
 #: One host in two ways: no other site is known to publish the same bytes. The checksum makes plain HTTP safe.
 _HOMES = (
@@ -276,7 +279,7 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
     except OSError as error:
         raise ValueError(f"cannot read {path}: {error.strerror or error}") from error
     if len(data) > _MAX_BYTES:
-        raise ValueError(f"{path}: more than {_MAX_BYTES} bytes, far too large for this dataset")
+        raise ValueError(f"{path}: more than {_MAX_BYTES} bytes, far too large for this data set")
     try:
         text = data.decode("ascii")
     except UnicodeDecodeError as error:
@@ -285,3 +288,35 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
         stripped = line.strip()
         if stripped and not stripped.startswith("|"):
             yield number, stripped
+
+
+ADULT = Source(
+    name="adult",
+    task=Task((116,), 2, binary=True),
+    description="income of adults, 116 bits",
+    load=load_adult,
+    files=ADULT_FILES,
+    place=40,
+)
+BREAST_CANCER = Source(
+    name="breast-cancer",
+    task=Task((51,), 2, binary=True),
+    description="breast cancer (Ljubljana), 51 bits",
+    load=load_cancer,
+    files=CANCER_FILES,
+    place=40,
+)
+
+
+def _monk(number: int) -> Source:
+    return Source(
+        name=f"monk{number}",
+        task=Task((17,), 2, binary=True),
+        description=f"the MONK's problem {number}, 17 bits",
+        load=partial(load_monk, number=number),
+        files=MONK_FILES[number],
+        place=40,
+    )
+
+
+MONK1, MONK2, MONK3 = map(_monk, (1, 2, 3))

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gatelight.data import cifar
 from gatelight.data.fetch import Remote
+from gatelight.data.sets import cifar
 
 FINE = np.array([[0, 99], [19, 0], [3, 42]], np.uint8)
 COARSE = np.array([[9], [0], [4]], np.uint8)

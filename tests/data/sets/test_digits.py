@@ -5,7 +5,7 @@ import sys
 import numpy as np
 import pytest
 
-from gatelight.data.digits import load_digits
+from gatelight.data.sets.digits import load_digits
 
 
 def test_split_is_fixed_and_stratified() -> None:

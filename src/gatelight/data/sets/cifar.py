@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from gatelight.data.archive import Member
 from gatelight.data.dataset import Dataset, Split
 from gatelight.data.fetch import Remote
+from gatelight.data.source import Source
+from gatelight.data.task import Task
 
 SHAPE = (3, 32, 32)
 _VALUES = 3 * 32 * 32
@@ -71,7 +73,7 @@ CIFAR100_FILES = (
 
 
 def load_cifar10(folder: Path) -> Dataset:
-    """CIFAR-10: colour photographs of 10 kinds of things, uint8 [n, 3, 32, 32]."""
+    """CIFAR-10: color photographs of 10 kinds of things, uint8 [n, 3, 32, 32]."""
     *train, test = CIFAR10_FILES[0].members
     return _load("cifar10", folder, tuple(train), (test,), (len(_CLASSES_10),), _CLASSES_10)
 
@@ -133,3 +135,21 @@ def _load(
             start += count
         splits.append(Split(x, y))
     return Dataset(name, splits[0], splits[1], classes, (), binary=False)
+
+
+CIFAR10 = Source(
+    name="cifar10",
+    task=Task(SHAPE, len(_CLASSES_10)),
+    description="photographs, 3x32x32, 10 classes",
+    load=load_cifar10,
+    files=CIFAR10_FILES,
+    place=30,
+)
+CIFAR100 = Source(
+    name="cifar100",
+    task=Task(SHAPE, len(_CLASSES_100)),
+    description="photographs, 3x32x32, 100 classes",
+    load=load_cifar100,
+    files=CIFAR100_FILES,
+    place=30,
+)

@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 
 from gatelight.data.dataset import Dataset, Split
 from gatelight.data.fetch import Remote, locate
+from gatelight.data.source import Source
+from gatelight.data.task import Task
 
 SIDE = 28
 #: Deflate cannot shrink data by more than this factor.
@@ -169,3 +171,29 @@ def _load(name: str, folder: Path, files: tuple[Remote, ...], classes: tuple[str
             raise ValueError(f"{labels}: labels must lie in 0..{len(classes) - 1}, got {y.max()}")
         splits.append(Split(x[:, None], y.astype(np.int64)))
     return Dataset(name, splits[0], splits[1], classes, (), binary=False)
+
+
+MNIST = Source(
+    name="mnist",
+    task=Task((1, SIDE, SIDE), 10),
+    description="handwritten digits, 28x28",
+    load=load_mnist,
+    files=MNIST_FILES,
+    place=20,
+)
+MNIST20 = Source(
+    name="mnist20",
+    task=Task((1, 20, 20), 10),
+    description="handwritten digits, central 20x20",
+    load=load_mnist20,
+    files=MNIST_FILES,
+    place=20,
+)
+FASHION_MNIST = Source(
+    name="fashion-mnist",
+    task=Task((1, SIDE, SIDE), 10),
+    description="clothing, 28x28",
+    load=load_fashion,
+    files=FASHION_FILES,
+    place=20,
+)
