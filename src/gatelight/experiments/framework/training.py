@@ -1,0 +1,173 @@
+"""Cells that train a network with the trainer that ``gatelight train`` uses, checkpoints and all.
+
+This file alone knows the trainer, its configuration and its run folder; other experiments take them from here.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from gatelight.config import TrainConfig
+from gatelight.data import Split
+from gatelight.data.catalog import task
+from gatelight.experiments.framework.cell import Context, StoppedError, dataset
+from gatelight.files import write_text
+from gatelight.metrics import accuracy
+from gatelight.nn import LogicNetwork
+from gatelight.run import RunFolder, build_model, load_model
+from gatelight.train import Trainer
+
+__all__ = ["TrainConfig", "Training", "build", "gates_of", "seconds_of", "snapshots"]
+
+#: Measured on two cores, in seconds: a step of any network, and a gate in training for one sample.
+_STEP = 0.6e-3
+_GATE = {"dlgn": 1.2e-9, "cdlgn": 0.4e-9}
+_TRAIN_SAMPLES = 5_000
+
+
+@dataclass(frozen=True)
+class Training:
+    """Trains a network; the result is its curve and its accuracies on training and test set.
+
+    Attributes:
+        config: The run, with all values that decide it.
+    """
+
+    version: ClassVar[int] = 1
+    timed: ClassVar[bool] = False
+    config: TrainConfig
+
+    @property
+    def label(self) -> str:
+        """Data set, network and seed."""
+        c = self.config
+        parts = [c.dataset, c.model, c.parametrization, c.init, f"D={c.depth_scale}"]
+        default = TrainConfig()
+        for name in _IN_LABEL:
+            if getattr(c, name) != getattr(default, name):
+                parts.append(f"{name.replace('_', '-')}={getattr(c, name)}")
+        return " ".join([*parts, f"seed={c.seed}"])
+
+    @property
+    def seconds(self) -> float:
+        """About how long it takes on two cores."""
+        steps = self.config.steps or 0
+        # Beside those on the way, it measures on test and training set at the end.
+        return seconds_of(self.config, steps, evaluations=8 + steps / (self.config.eval_every or 1))
+
+    def run(self, context: Context) -> dict[str, Any]:
+        """Train to the end, going on from where an interrupted run stood."""
+        trainer = _trainer(self.config, context, context.advanced)
+        if not trainer.run(context.stop):
+            raise StoppedError
+        result = trainer.finish()
+        model, _ = load_model(trainer.folder.path)
+        seen = Split(trainer.fit.x[:_TRAIN_SAMPLES], trainer.fit.y[:_TRAIN_SAMPLES])
+        on_train = accuracy(model.to(context.device), seen)
+        rows = trainer.folder.metrics()
+        return {
+            "gates": result["gates"],
+            "parameters": result["parameters"],
+            "train": {"soft_accuracy": on_train.soft, "discrete_accuracy": on_train.discrete},
+            "best": result["best"],
+            "last": result["last"],
+            "curve": {name: [row[name] for row in rows] for name in _CURVE},
+        }
+
+
+_IN_LABEL = (
+    "estimator", "init_strength", "init_spread", "temperature", "thresholds", "wide_head", "residual_fraction",
+    "intervention", "intervention_value", "dropout",
+)  # fmt: skip
+_CURVE = ("step", "loss", "soft_accuracy", "discrete_accuracy")
+
+
+def build(config: TrainConfig) -> LogicNetwork:
+    """The network of a configuration, before training."""
+    return build_model(config, task(config.dataset))
+
+
+def gates_of(config: TrainConfig) -> int:
+    """About how many gates a sample goes through.
+
+    They are counted in a network of the smallest width, since a wide one takes long to build.
+
+    >>> gates_of(TrainConfig(dataset="digits", layers=3, width=500))
+    1500
+    """
+    unit = task(config.dataset).classes if config.model == "dlgn" else 1
+    layout = {name: getattr(config, name) for name in ("dataset", "model", "size", "layers", "depth_scale")}
+    narrow = TrainConfig(**layout, wide_head=config.wide_head, width=unit, seed=0)
+    return _count_gates(narrow) * (config.width or 0) // unit
+
+
+@functools.cache
+def _count_gates(config: TrainConfig) -> int:
+    return build(config).gates
+
+
+def seconds_of(config: TrainConfig, steps: int, evaluations: float = 0.0) -> float:
+    """About how long training takes on two cores.
+
+    >>> 1 < seconds_of(TrainConfig(dataset="digits", layers=4, width=2_000, batch=100), 2_000) < 4
+    True
+    """
+    # An evaluation runs forward alone, which is a third of a step. Interventions draw a number for every gate.
+    evaluated = evaluations * (150 if config.dataset == "digits" else 5_000) / 3
+    trained = steps * (config.batch or 0) * (10 if config.intervention else 1)
+    return 0.2 + steps * _STEP + (trained + evaluated) * gates_of(config) * _GATE[config.model]
+
+
+def snapshots(
+    config: TrainConfig, at: Sequence[int], measure: Callable[[LogicNetwork], Any], context: Context
+) -> list[Any]:
+    """Train and measure the network after each of the given numbers of steps, in ascending order.
+
+    Measurements are saved on the way, so that an interrupted cell goes on from the last one.
+    """
+    path = context.folder / "snapshots.json"
+    taken: list[Any] = json.loads(path.read_text("utf-8")) if path.exists() else []
+    for step in at[len(taken) :]:
+        trainer = _trainer(dataclasses.replace(config, steps=max(step, 1), eval_every=max(step, 1)), context)
+        if step and not trainer.run(context.stop):
+            raise StoppedError
+        taken.append(measure(trainer.model))
+        write_text(path, json.dumps(taken))
+        context.advanced(len(taken) / len(at), f"after {step} steps")
+    return taken
+
+
+def _trainer(config: TrainConfig, context: Context, advanced: Callable[[float, str], None] | None = None) -> Trainer:
+    """A trainer in the cell's folder that stands where the last one was interrupted."""
+    folder = context.folder / "run"
+    observer = _ProgressObserver(advanced) if advanced else None
+    data = dataset(config.dataset, context.data)
+    trainer = Trainer(config, data, folder, device=context.device, observer=observer)
+    if RunFolder(folder).exists:
+        trainer.resume()
+    else:
+        trainer.start()
+    return trainer
+
+
+class _ProgressObserver:
+    """Passes a trainer's progress on."""
+
+    def __init__(self, advanced: Callable[[float, str], None]) -> None:
+        self._advanced = advanced
+        self._steps = 1
+
+    def started(self, step: int, steps: int, model: LogicNetwork) -> None:
+        self._steps = steps
+
+    def stepped(self, step: int, loss: float) -> None:
+        pass
+
+    def evaluated(self, row: dict[str, Any]) -> None:
+        text = f"step {row['step']:,}/{self._steps:,}, rounded {100 * row['discrete_accuracy']:.1f} %"
+        self._advanced(row["step"] / self._steps, text)
