@@ -41,7 +41,7 @@ lint: $(READY)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-$(READY): pyproject.toml constraints.txt CMakeLists.txt $(wildcard src/gatelight/csrc/*)
+$(READY): pyproject.toml constraints.txt CMakeLists.txt $(shell find src/gatelight/csrc -type f)
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "gatelight needs Python 3.11 or newer")'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --disable-pip-version-check -q -c constraints.txt -e '.[dev]'

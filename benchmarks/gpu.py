@@ -27,9 +27,11 @@ import gpu_model
 import torch
 from torch import Tensor, nn
 
-from gatelight import gpu, ops
-from gatelight.nn import LogicDense, LogicStack
+from gatelight import gpu, ops, parametrize
+from gatelight.models import Parts, dense_layers
+from gatelight.nn import LogicStack
 from gatelight.ops import triton
+from gatelight.wiring import NAMED
 
 
 @dataclass(frozen=True)
@@ -52,13 +54,10 @@ CASES = {
 
 
 def make_stack(case: Case, parametrization: str, device: torch.device) -> LogicStack:
-    """The network with hidden gates ordered by what they read, as the trainer does, and with random wiring."""
-    layers, features = [], case.features
-    for seed in range(case.layers):
-        ordered = seed < case.layers - 1
-        layers.append(LogicDense(features, case.width, parametrization=parametrization, ordered=ordered, seed=seed))
-        features = case.width
-    return LogicStack(layers).to(device)
+    """The network with linked hidden gates, as in our models, and with random wiring."""
+    parts = Parts(parametrize.make(parametrization), wiring=NAMED["random"])
+    widths = [case.width] * case.layers
+    return LogicStack(dense_layers(case.features, widths, parts, torch.Generator().manual_seed(0))).to(device)
 
 
 def differentiated(stack: LogicStack, x: Tensor, weights: Tensor) -> list[Tensor]:

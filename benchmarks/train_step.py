@@ -4,12 +4,12 @@
     python benchmarks/train_step.py --case mnist-s     one case
     python benchmarks/train_step.py --quick            few repetitions
 
-Times are CPU time of one thread; ``--threads`` adds wall time at many threads. Steps are measured in turns, as they
+Times are CPU time of one thread; ``--threads`` adds wall time at many threads. Steps are interleaved, as they
 follow each other in training: each is repeated for a while before it is timed for as long. Medians over the turns.
 Nothing is reported unless the kernels' values and gradients equal the reference first. Rivals compute the same network
-with its gates in the order in which they were drawn; ours have hidden ones linked, as our models do (nn/wiring.py).
+with its gates in the order in which they were drawn; ours have hidden ones linked (wiring/linking.py), as in models.
 Wide layers are wired as in our models, too: every second one inside clusters; "random wiring" is without. With both
-cifar-s and cifar-m among the cases, their steps are also measured in turns: how time grows with the gates.
+cifar-s and cifar-m among the cases, their steps are also measured interleaved: how time grows with the gates.
 """
 
 from __future__ import annotations
@@ -29,10 +29,12 @@ import machine
 import torch
 from torch import Tensor, nn
 
-from gatelight import ops
+from gatelight import ops, parametrize
+from gatelight.models import Parts, dense_layers
 from gatelight.nn import LogicDense, LogicStack
-from gatelight.nn.wiring import CLUSTERED
 from gatelight.ops import cpu
+from gatelight.wiring import NAMED
+from gatelight.wiring.clustered import WIDE
 
 
 @dataclass(frozen=True)
@@ -97,27 +99,17 @@ RIVALS_TURN = 0.1
 CLASSES = 10
 
 
-def make_layers(
-    case: Case, parametrization: str = "iwp", ordered: bool = True, clustered: bool = True
-) -> list[LogicDense]:
-    """The case's layers with fresh connections and parameters, ordered and wired as our models have them."""
+def make_layers(case: Case, parametrization: str = "iwp", wiring: str = "clustered") -> list[LogicDense]:
+    """The case's layers with new connections and parameters, linked and wired as in our models."""
+    parts = Parts(parametrize.make(parametrization, arity=case.arity), wiring=NAMED[wiring])
+    generator = torch.Generator().manual_seed(0)
+    return dense_layers(case.features, [case.width] * case.layers, parts, generator, classes=CLASSES)
+
+
+def drawn_layers(case: Case) -> list[LogicDense]:
+    """The case's layers with their gates in the order in which they were drawn."""
     widths = [case.features] + [case.width] * case.layers
-    layers = []
-    for i in range(case.layers):
-        last = i == case.layers - 1
-        in_clusters = clustered and i % 2 == 1 and widths[i] >= CLUSTERED
-        layers.append(
-            LogicDense(
-                widths[i],
-                widths[i + 1],
-                arity=case.arity,
-                parametrization=parametrization,
-                ordered=ordered and not last,
-                clustered=(CLASSES if last else 1) if in_clusters else 0,
-                seed=i,
-            )
-        )
-    return layers
+    return [LogicDense(*widths[i : i + 2], arity=case.arity, seed=i) for i in range(case.layers)]
 
 
 def step(model: nn.Module, x: Tensor, weights: Tensor) -> Callable[[], None]:
@@ -187,12 +179,12 @@ def run_case(name: str, case: Case, threads: int, quick: bool) -> dict[str, obje
         functions["gatelight, OP, forward"] = forward_only(original, x)
     else:
         del functions["gatelight, OP"]
-    if case.width >= CLUSTERED:
-        functions["gatelight, random wiring"] = step(LogicStack(make_layers(case, clustered=False)), x, weights)
+    if case.width >= WIDE:
+        functions["gatelight, random wiring"] = step(LogicStack(make_layers(case, wiring="random")), x, weights)
     seconds = machine.sustained(functions, repeat)
     slow: dict[str, Callable[[], object]] = {"gatelight": functions["gatelight"]}
-    drawn = make_layers(case, ordered=False)
-    slow["reference"] = on_reference(step(LogicStack(drawn), x, weights))
+    drawn = drawn_layers(case)
+    slow["reference"] = on_reference(step(LogicStack(drawn_layers(case)), x, weights))
     if case.arity == 2:
         slow["plain torch"] = step(FeatureMajorTorch(drawn, fused=False), x.t(), weights.t())
         slow["plain torch, addcmul"] = step(FeatureMajorTorch(drawn, fused=True), x.t(), weights.t())
@@ -212,7 +204,7 @@ def run_case(name: str, case: Case, threads: int, quick: bool) -> dict[str, obje
 
 
 def growth(repeat: int) -> dict[str, float]:
-    """Milliseconds of a step of four layers of 12,000 and of 128,000 gates, measured in turns, and their ratios."""
+    """Milliseconds of a step of four layers of 12,000 and of 128,000 gates, measured interleaved, and their ratios."""
     functions: dict[str, Callable[[], object]] = {}
     for name in ("cifar-s", "cifar-m"):
         case = CASES[name]

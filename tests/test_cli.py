@@ -5,13 +5,14 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from gatelight.cli import main, make_parser
 from gatelight.commands.train import _configuration
-from gatelight.config import TrainConfig
+from gatelight.config import RunConfig, from_flat, to_json
 
 FAST = ["--width", "100", "--layers", "2", "--steps", "20", "--eval-every", "10", "--quiet"]
 
@@ -276,8 +277,9 @@ def test_eval_refuses_other_classes_and_other_inputs(tmp_path: Path, capsys: pyt
         (["--tree-depth", "4"], "for the model cdlgn"),
         (["--channels-per-tree", "2"], "for the model cdlgn"),
         (["--layers", "1", "--residual-fraction", "0.5"], "needs at least two layers"),
-        (["--init-spread", "-1"], "init_spread must be finite and not negative"),
-        (["--init-spread", "nan"], "init_spread must be finite and not negative"),
+        (["--init-std", "-1"], "init_std must be finite and not negative"),
+        (["--init-spread", "nan"], "init_std must be finite and not negative"),
+        (["--init-std", "1", "--init-spread", "1"], "init_std and init_spread are two names of one value"),
         (["--init-strength", "inf"], "init_strength must be finite"),
     ],
 )
@@ -327,24 +329,26 @@ def test_a_missing_package_is_one_line(monkeypatch: pytest.MonkeyPatch, capsys: 
 def test_a_flag_that_changes_the_network_takes_its_own_sizes(tmp_path: Path) -> None:
     path = tmp_path / "config.json"
 
-    def configured(base: TrainConfig, *flags: str) -> tuple[TrainConfig, list[str]]:
-        path.write_text(base.to_json())
+    def configured(base: dict[str, Any], *flags: str) -> tuple[RunConfig, list[str]]:
+        path.write_text(to_json(from_flat(base)))
         return _configuration(make_parser().parse_args(["train", "--config", str(path), *flags]))
 
-    digits = TrainConfig(layers=4, width=100, temperature=10.0, thresholds=7)
+    digits = {"layers": 4, "width": 100, "temperature": 10.0, "thresholds": 7}
     config, notes = configured(digits, "--seed", "4", "--size", "S")
-    assert (config.width, config.layers, config.thresholds, config.seed) == (100, 4, 7, 4)
+    model = config.model
+    assert (model.width, model.layers, model.thresholds, config.seed) == (100, 4, 7, 4)
     assert not notes
     for flags, changed in ((["mnist"], "dataset"), (["--model", "cdlgn"], "model"), (["--size", "M"], "size")):
         config, notes = configured(digits, *flags, "--temperature", "3")
+        model = config.model
         # The width was not the size's, so it was asked for and stays.
-        assert (config.width, config.layers, config.thresholds, config.temperature) == (100, None, None, 3.0)
+        assert (model.width, model.layers, model.thresholds, model.temperature) == (100, None, None, 3.0)
         assert notes == [f"layers, thresholds: not those of {path}, as {changed} is another here"]
-    own = TrainConfig(dataset="mine.csv", layers=4, width=2002, temperature=10.0, thresholds=3)
-    config, _ = configured(own, "--size", "M")
-    assert (config.width, config.layers, config.thresholds, config.temperature) == (None, None, None, None)
-    wide = TrainConfig(dataset="cifar100", layers=4, width=12_000, temperature=1 / 0.03, thresholds=3, wide_head=True)
-    assert configured(wide, "--no-wide-head")[0].width is None
+    own = digits | {"dataset": "mine.csv", "width": 2002, "thresholds": 3}
+    model = configured(own, "--size", "M")[0].model
+    assert (model.width, model.layers, model.thresholds, model.temperature) == (None, None, None, None)
+    wide = own | {"dataset": "cifar100", "width": 12_000, "temperature": 1 / 0.03, "wide_head": True}
+    assert configured(wide, "--no-wide-head")[0].model.width is None
 
 
 def test_resume_takes_options_that_the_run_has(
@@ -356,3 +360,15 @@ def test_resume_takes_options_that_the_run_has(
     assert main(["train", "--resume", "--out", str(run), "--quiet", *same]) == 0
     assert main(["train", "--resume", "--out", str(run), "--quiet", "--thresholds", "3"]) == 2
     assert "--resume: the run has thresholds 7, not 3" in capsys.readouterr().err
+
+
+def test_an_option_of_an_older_name_works_and_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    flags = [*FAST[:-1], "--steps", "1"]
+    assert main(["train", *flags, "--init-spread", "0.5", "--out", str(tmp_path / "old")]) == 0
+    assert "--init-spread is deprecated: it is --init-std now\n" in capsys.readouterr().out
+    assert main(["train", *flags, "--init-std", "0.5", "--out", str(tmp_path / "new")]) == 0
+    assert "deprecated" not in capsys.readouterr().out
+    old, new = ((tmp_path / name / "config.json").read_text() for name in ("old", "new"))
+    assert old == new
+    assert json.loads(new)["init_spread"] == 0.5
+    assert "init_std" not in json.loads(new)

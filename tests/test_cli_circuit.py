@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from gatelight import data, engine
-from gatelight.circuit import Circuit, prover
-from gatelight.circuit.prover import provers
+from gatelight.circuit import Circuit
+from gatelight.circuit.proof import prover
+from gatelight.circuit.proof.prover import provers
 from gatelight.cli import main
 
 needs_engine = pytest.mark.skipif(not engine.available(), reason="the native library is not built")
@@ -183,7 +184,7 @@ def test_run_makes_code_where_samples_pay_for_it(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, code: bool
 ) -> None:
     with mock.patch.object(engine, "Engine", wraps=engine.Engine) as made:
-        monkeypatch.setattr("gatelight.commands.circuit._WORTH_CODE", 1 if code else 1_000_000)
+        monkeypatch.setattr("gatelight.inference.CODE_PAYS", 1 if code else 1_000_000)
         assert main(["run", str(folder / "net.gl"), "digits"]) == 0
     assert made.call_args.kwargs["code"] is code
     assert "360 samples in" in capsys.readouterr().out

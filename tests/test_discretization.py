@@ -21,6 +21,7 @@ from gatelight.nn import (
     Thermometer,
     rounded,
 )
+from gatelight.parametrize import IWP
 
 
 def assert_same(model: nn.Module, circuit: gatelight.Circuit, x: torch.Tensor) -> None:
@@ -155,7 +156,12 @@ def test_sequence_of_conv_layers() -> None:
         Thermometer.even(2),
         LogicConv2d(4, 5, 3, stride=2, padding=2, init="uniform", seed=0),
         OrPool2d(3),
-        LogicConvStack([LogicConv2d(5, 6, 2, tree_depth=1, arity=6, padding=1, init="uniform", seed=1), OrPool2d(2)]),
+        LogicConvStack(
+            [
+                LogicConv2d(5, 6, 2, tree_depth=1, parametrization=IWP(arity=6), padding=1, init="uniform", seed=1),
+                OrPool2d(2),
+            ]
+        ),
         nn.Flatten(),
         LogicDense(6, 12, init="uniform", seed=2),
         GroupSum(3),
@@ -287,7 +293,7 @@ def test_a_circuit_that_differs_from_its_model_is_refused(monkeypatch: pytest.Mo
     def wrong(state: Any, part: Any) -> None:
         emit(state, part)
         if isinstance(part, Thermometer):
-            state.threshold[5] += 1e-6
+            state._threshold[5] += 1e-6
 
     discretize(net)
     monkeypatch.setattr(discretization, "_emit", wrong)

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn import Parameter
 
 from gatelight import checkpoint, cli, data, gpu
-from gatelight.config import TrainConfig
+from gatelight.config import from_flat
 from gatelight.ops import triton
 from gatelight.train import Trainer
 
@@ -43,7 +43,7 @@ class Double:
 
 
 def trained(folder: Path, **values: Any) -> dict[str, Tensor]:
-    config = TrainConfig(**({"width": 60, "layers": 2, "steps": 6, "eval_every": 3, "batch": 10} | values))
+    config = from_flat({"width": 60, "layers": 2, "steps": 6, "eval_every": 3, "batch": 10} | values)
     trainer = Trainer(config, data.load("digits"), folder)
     trainer.start()
     assert trainer.run()

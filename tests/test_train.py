@@ -1,4 +1,3 @@
-import dataclasses
 import json
 import os
 import signal
@@ -13,7 +12,7 @@ import pytest
 import torch
 
 from gatelight import checkpoint, data
-from gatelight.config import TrainConfig
+from gatelight.config import RunConfig, from_flat, replace
 from gatelight.data.batches import Batches
 from gatelight.discretization import discretize
 from gatelight.metrics import evaluate
@@ -21,11 +20,13 @@ from gatelight.recipe import recipe_of
 from gatelight.run import RunFolder, load_model
 from gatelight.train import Trainer
 
-TINY = TrainConfig(width=100, layers=2, steps=40, eval_every=10, batch=20, seed=3)
+
+def with_values(**values: Any) -> RunConfig:
+    tiny = {"width": 100, "layers": 2, "steps": 40, "eval_every": 10, "batch": 20, "seed": 3}
+    return from_flat(tiny | values)
 
 
-def with_values(**values: Any) -> TrainConfig:
-    return TrainConfig(**({"width": 100, "layers": 2, "steps": 40, "eval_every": 10, "batch": 20, "seed": 3} | values))
+TINY = with_values()
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +34,7 @@ def digits() -> data.Dataset:
     return data.load("digits")
 
 
-def run_to_end(config: TrainConfig, dataset: data.Dataset, folder: Path) -> Trainer:
+def run_to_end(config: RunConfig, dataset: data.Dataset, folder: Path) -> Trainer:
     trainer = Trainer(config, dataset, folder)
     trainer.start()
     assert trainer.run()
@@ -65,7 +66,7 @@ def test_batches_cover_each_epoch_once() -> None:
 
 
 def test_learns_and_writes_everything(digits: data.Dataset, tmp_path: Path) -> None:
-    config = TrainConfig(width=500, layers=3, steps=150, eval_every=50, lr=0.05)
+    config = from_flat({"width": 500, "layers": 3, "steps": 150, "eval_every": 50, "lr": 0.05})
     trainer = run_to_end(config, digits, tmp_path / "run")
     result = trainer.finish()
     assert result["best"]["discrete_accuracy"] > 0.8
@@ -296,11 +297,11 @@ def test_quantile_thresholds_survive_the_checkpoint(digits: data.Dataset, tmp_pa
 
 
 def test_weight_decay_goes_with_op_and_apart_from_the_gradients(tmp_path: Path) -> None:
-    conv = TrainConfig(dataset="cifar10", model="cdlgn")
+    conv = from_flat({"dataset": "cifar10", "model": "cdlgn"})
     assert recipe_of(conv).weight_decay == 0.0
-    assert recipe_of(dataclasses.replace(conv, parametrization="op")).weight_decay == 0.002
-    assert recipe_of(dataclasses.replace(conv, weight_decay=0.1)).weight_decay == 0.1
-    config = TrainConfig(dataset="digits", width=20, layers=1, weight_decay=0.5, lr=0.1)
+    assert recipe_of(replace(conv, parametrization="op")).weight_decay == 0.002
+    assert recipe_of(replace(conv, weight_decay=0.1)).weight_decay == 0.1
+    config = from_flat({"width": 20, "layers": 1, "weight_decay": 0.5, "lr": 0.1})
     trainer = Trainer(config, data.load("digits"), tmp_path / "run")
     trainer.start()
     theta = trainer.model.layers.layers[0].theta
@@ -356,11 +357,12 @@ OPEN = ("layers", "width", "temperature", "thresholds")
 
 @pytest.mark.parametrize("model", ["dlgn", "cdlgn"])
 def test_the_configuration_of_a_run_is_settled_and_repeats_it(digits: data.Dataset, tmp_path: Path, model: str) -> None:
-    given = TrainConfig(model=model, steps=2, batch=10, width=3 if model == "cdlgn" else None, seed=5)
+    width = 3 if model == "cdlgn" else None
+    given = from_flat({"model": model, "steps": 2, "batch": 10, "width": width, "seed": 5})
     run_to_end(given, digits, tmp_path / "first")
     written = RunFolder(tmp_path / "first").config()
     expected = {"dlgn": (4, 2_000, 10.0, 7), "cdlgn": (None, 3, 5.0, 3)}[model]
-    assert tuple(getattr(written, name) for name in OPEN) == expected
+    assert tuple(getattr(written.model, name) for name in OPEN) == expected
     run_to_end(written, digits, tmp_path / "again")
     assert_same(weights(tmp_path / "first"), weights(tmp_path / "again"))
     assert (tmp_path / "first/config.json").read_text() == (tmp_path / "again/config.json").read_text()

@@ -144,3 +144,36 @@ def test_batches_of_tables() -> None:
 def test_bad_input(call: Callable[[], object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         call()
+
+
+@pytest.mark.parametrize("arity", range(1, 7))
+def test_cofactors_are_the_halves_of_a_table(arity: int) -> None:
+    tables = np.random.default_rng(arity).integers(0, 2, (50, 1 << arity), np.uint8)
+    codes = tt.pack(tables)
+    for index in range(arity):
+        cube = tables.reshape(50, 1 << index, 2, -1)
+        for half, got in enumerate(tt.cofactors(codes, arity, index)):
+            wanted = cube[:, :, half].reshape(50, -1)
+            weights = np.uint64(1) << np.arange(wanted.shape[1], dtype=np.uint64)
+            np.testing.assert_array_equal(got, (wanted * weights).sum(1, dtype=np.uint64))
+            assert got.dtype == np.uint64
+            assert [tt.cofactors(int(code), arity, index)[half] for code in codes] == got.tolist()
+
+
+def test_positions_of_tables_of_64_entries() -> None:
+    tables = np.random.default_rng(0).integers(0, 2, (50, 64), np.uint8)
+    codes = tt.pack(tables)
+    for position in range(6):
+        index = 5 - position
+        np.testing.assert_array_equal(tt.unpack(tt.negate_position(codes, position), 6), tt.negate_input(tables, index))
+        low, high = (tt.unpack(code, 6) for code in tt.fix_position(codes, position))
+        ones = tt.input_bits(6)[:, index] == 1
+        np.testing.assert_array_equal(np.where(ones, high, low), tables)
+        assert not tt.support(low)[:, index].any()
+        assert not tt.support(high)[:, index].any()
+        for other in range(position + 1, 6):
+            order = list(range(6))
+            order[index], order[5 - other] = order[5 - other], order[index]
+            np.testing.assert_array_equal(
+                tt.unpack(tt.swap_positions(codes, position, other), 6), tt.permute(tables, order)
+            )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from gatelight import circuit, data, engine, export, models, nn, ops, parametrize, truthtable
     from gatelight.circuit import Circuit
+    from gatelight.compilation import compile
     from gatelight.discretization import discretize
     from gatelight.engine import Engine
     from gatelight.nn import rounded
@@ -19,6 +20,7 @@ __all__ = [
     "Circuit",
     "Engine",
     "circuit",
+    "compile",
     "data",
     "discretize",
     "engine",
@@ -32,7 +34,13 @@ __all__ = [
 ]
 
 #: Where the names that are no modules come from.
-_HOME = {"Circuit": "circuit", "Engine": "engine", "discretize": "discretization", "rounded": "nn"}
+_HOME = {
+    "Circuit": "circuit",
+    "Engine": "engine",
+    "compile": "compilation",
+    "discretize": "discretization",
+    "rounded": "nn",
+}
 
 
 def __getattr__(name: str) -> Any:

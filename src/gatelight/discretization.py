@@ -1,15 +1,14 @@
 """From a trained model to a circuit: the only bridge from torch.
 
-A model is walked in the order in which torch would call its modules, with an array of nets in the place of a batch:
-flattening reshapes the array, a layer of gates adds its gates and returns theirs. The result is then compared with the
-rounded model on random inputs.
+A model is walked in the order in which torch would call its modules. Each part writes itself into a
+:class:`~gatelight.circuit.sketch.CircuitSketch`, where an array of nets stands for a batch. The result is then compared
+with the rounded model on random inputs.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import torch
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from gatelight.circuit import Circuit
-from gatelight.circuit.builder import CircuitBuilder
+from gatelight.circuit.sketch import CircuitSketch
 from gatelight.nn import (
     GateIntervention,
     GroupSum,
@@ -32,7 +31,6 @@ from gatelight.nn import (
 )
 from gatelight.nn.checks import check_shape
 from gatelight.nn.conv_stack import ConvStep
-from gatelight.ops import check_fanin
 
 #: Random inputs on which every circuit is compared with its model.
 SAMPLES = 1000
@@ -66,70 +64,17 @@ def discretize(
     """
     parts = list(_walk(model, ""))
     shape = _input_shape(model, parts, input_shape)
-    state = _State(np.arange(math.prod(shape), dtype=np.int32).reshape(shape))
+    sketch = CircuitSketch(shape)
     for name, part in parts:
-        if state.head is not None and not isinstance(part, _NOTHING):
+        if sketch.is_counted:
             raise ValueError(f"cannot make a circuit of layer {name!r}, {_kind(part)}: it stands behind the group sums")
         try:
-            _emit(state, part)
+            _emit(sketch, part)
         except ValueError as error:
             raise ValueError(f"cannot make a circuit of layer {name!r}, {_kind(part)}: {error}") from None
-    circuit = state.circuit(shape, class_names)
-    _compare(model, circuit, state)
+    circuit = sketch.circuit(class_names)
+    _compare(model, circuit, sketch)
     return circuit
-
-
-@dataclass
-class _State:
-    """A circuit in the making, and what stands in for a batch.
-
-    Attributes:
-        nets: The nets that the next module reads, int32 in the shape of its input; raw features before the encoder.
-        encoder: The encoder, once it has been passed.
-        feature: Raw feature of each input bit.
-        threshold: What it must exceed.
-        builder: The gates, from the first one on.
-        head: The group sums, at the end.
-    """
-
-    nets: NDArray[np.int32]
-    encoder: Thermometer | None = None
-    feature: NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
-    threshold: NDArray[np.float32] = field(default_factory=lambda: np.empty(0, np.float32))
-    builder: CircuitBuilder | None = None
-    head: GroupSum | None = None
-
-    def gates(self) -> CircuitBuilder:
-        """The builder; without an encoder raw features are the input bits."""
-        if self.builder is None:
-            if self.encoder is None:
-                self.feature = self.nets.reshape(-1)
-                self.threshold = np.full(self.nets.size, 0.5, np.float32)
-            self.builder = CircuitBuilder(len(self.feature))
-        return self.builder
-
-    def circuit(self, shape: tuple[int, ...], class_names: Sequence[str]) -> Circuit:
-        """The circuit, once the head is there."""
-        if self.head is None or self.builder is None or not self.builder.gates:
-            raise ValueError("cannot make a circuit of a model that does not end in logic layers and a GroupSum")
-        fanin, arity, table = self.builder.arrays()
-        classes = self.head.classes
-        return Circuit(
-            inputs=len(self.feature),
-            fanin=fanin,
-            arity=arity,
-            table=table,
-            outputs=self.nets,
-            group_start=np.arange(classes + 1, dtype=np.int32) * np.int32(len(self.nets) // classes),
-            bias=np.zeros(classes, np.int32),
-            temperature=self.head.temperature,
-            features=math.prod(shape),
-            encoder_feature=self.feature,
-            encoder_threshold=self.threshold,
-            class_names=tuple(class_names),
-            feature_shape=shape,
-            feature_kind="bits" if self.encoder is None else "bytes",
-        )
 
 
 def _kind(part: nn.Module | ConvStep) -> str:
@@ -227,26 +172,12 @@ def _input_shape(
     return (dense.in_features // count,)
 
 
-def _emit(state: _State, part: nn.Module | ConvStep) -> None:
-    """Let one part of a model act on the nets."""
+def _emit(sketch: CircuitSketch, part: Any) -> None:
+    """Let one part of a model write itself into the circuit."""
     if isinstance(part, nn.Flatten):
-        state.nets = _flattened(state.nets, part)
-    elif isinstance(part, Thermometer):
-        _encode(state, part)
-    elif isinstance(part, ConvStep):
-        state.nets = _add_conv(state.gates(), _images(state.nets, part.layer.in_channels), part)
-    elif isinstance(part, OrPool2d):
-        state.nets = state.gates().add_pool(_images(state.nets, None), part.size)
-    elif isinstance(part, LogicDense):
-        if state.nets.shape != (part.in_features,):
-            raise ValueError(f"it reads [{part.in_features}], but gets {list(state.nets.shape)}")
-        check_fanin(part.fanin, part.in_features)
-        table = _rounded_table(part)
-        state.nets = state.gates().add(state.nets[part.fanin.cpu().numpy()], table)
-    elif isinstance(part, GroupSum):
-        if state.nets.ndim != 1 or len(state.nets) % part.classes:
-            raise ValueError(f"{part.classes} classes do not divide outputs of shape {list(state.nets.shape)}")
-        state.head = part
+        sketch.nets = _flattened(sketch.nets, part)
+    else:
+        part.emit(sketch)
 
 
 def _flattened(nets: NDArray[np.int32], flatten: nn.Flatten) -> NDArray[np.int32]:
@@ -257,41 +188,13 @@ def _flattened(nets: NDArray[np.int32], flatten: nn.Flatten) -> NDArray[np.int32
     return nets.reshape(*nets.shape[: start - 1], -1, *nets.shape[end:])
 
 
-def _encode(state: _State, encoder: Thermometer) -> None:
-    """Bits in the order in which the encoder lays them out: for each feature or channel its planes one by one."""
-    if state.encoder is not None or state.builder is not None:
-        raise ValueError("an encoder stands only once, before the gates")
-    channels, *rest = state.nets.shape
-    if encoder.thresholds.ndim == 2 and len(encoder.thresholds) != channels:
-        raise ValueError(f"it is for {len(encoder.thresholds)} features or channels, got {channels}")
-    shape = (channels, encoder.count, *rest)
-    thresholds = encoder.thresholds.cpu().numpy().reshape(-1, encoder.count, *(1,) * len(rest))
-    state.encoder = encoder
-    state.feature = np.broadcast_to(state.nets[:, None], shape).reshape(-1)
-    state.threshold = np.broadcast_to(thresholds, shape).astype(np.float32).reshape(-1)
-    state.nets = np.arange(len(state.feature), dtype=np.int32).reshape(channels * encoder.count, *rest)
-
-
-def _images(nets: NDArray[np.int32], channels: int | None) -> NDArray[np.int32]:
-    if nets.ndim != 3 or (channels is not None and nets.shape[0] != channels):
-        raise ValueError(f"it reads [{channels or 'channels'}, h, w], but gets {list(nets.shape)}")
-    return nets
-
-
-def _rounded_table(layer: LogicDense | LogicConv2d) -> NDArray[np.uint8]:
-    if not bool(torch.isfinite(layer.theta).all()):
-        raise ValueError("its parameters are not all finite")
-    tables: NDArray[np.uint8] = layer.rounded_table().to(torch.uint8).cpu().numpy()
-    return tables
-
-
-def _compare(model: nn.Module, circuit: Circuit, state: _State) -> None:
+def _compare(model: nn.Module, circuit: Circuit, sketch: CircuitSketch) -> None:
     """Raise unless the circuit gives the rounded model's counts on random inputs."""
-    assert state.head is not None
+    assert sketch.temperature is not None
     device = next((p.device for p in model.parameters()), torch.device("cpu"))
-    x = random_inputs(circuit, SAMPLES, bits=state.encoder is None)
+    x = random_inputs(circuit, SAMPLES, bits=not sketch.is_encoded)
     with rounded(model):
-        counts = (model(x.to(device)).double() * state.head.temperature).round().to(torch.int32).cpu().numpy()
+        counts = (model(x.to(device)).double() * sketch.temperature).round().to(torch.int32).cpu().numpy()
     if not np.array_equal(counts, circuit.scores(x.numpy())):
         raise ValueError("the circuit differs from the rounded model on random inputs; please report this as a bug")
 
@@ -315,24 +218,3 @@ def random_inputs(circuit: Circuit, samples: int, *, bits: bool) -> Tensor:
     above = np.nextafter(threshold, np.float32(2))
     near[:] = np.clip(np.where(generator.integers(0, 2, near.shape), above, threshold), 0, 1)
     return torch.from_numpy(x).view(-1, *circuit.feature_shape)
-
-
-def _add_conv(builder: CircuitBuilder, image: NDArray[np.int32], step: ConvStep) -> NDArray[np.int32]:
-    """Unroll a convolutional layer over all positions: nets [channels, h, w] -> nets [out_channels, h', w']."""
-    layer = step.layer
-    shape = layer.shape_for(image.shape[1], image.shape[2], step.pool)
-    trees, positions, arity = layer.out_channels, shape.positions, shape.arity
-    check_fanin(layer.fanin, shape.window_inputs)
-    pixels = shape.leaf_pixels(layer.fanin.cpu()).numpy()
-    # Index -1, the padding, reads the last entry.
-    nets: NDArray[np.int32] = np.append(image.reshape(-1), np.int32(-1))[pixels]
-    tables = _rounded_table(layer).reshape(trees, shape.tree_gates, 1, -1)
-    first = shape.tree_gates
-    for level in reversed(range(shape.depth)):
-        gates = arity**level
-        first -= gates
-        fanin = nets.reshape(trees, gates, arity, positions).transpose(0, 1, 3, 2).reshape(-1, arity)
-        table = np.broadcast_to(tables[:, first : first + gates], (trees, gates, positions, 1 << arity))
-        nets = builder.add(fanin, table.reshape(-1, 1 << arity))
-    windows = builder.add_or(nets.reshape(-1, shape.pool**2))
-    return windows.reshape(trees, shape.out_height, shape.out_width)

@@ -12,7 +12,7 @@ from torch.nn.functional import cross_entropy
 from gatelight import ops, truthtable
 from gatelight.data.dataset import Split
 from gatelight.nn import LogicNetwork, rounded
-from gatelight.nn.rounding import evaluating
+from gatelight.nn.forward import evaluating
 
 _EVAL_VALUES = 16_000_000
 _EVAL_BATCH = 1_000

@@ -32,10 +32,10 @@ def check_name(what: str, given: str, known: Iterable[str]) -> str:
     raise ValueError(f"unknown {what} {given!r}{hint} (known: {', '.join(options)})")
 
 
-def some_of(names: Sequence[str], most: int = 6) -> str:
+def shorten(names: Sequence[str], most: int = 6) -> str:
     """The first of many names, for messages.
 
-    >>> some_of(["a", "b", "c"], most=2)
+    >>> shorten(["a", "b", "c"], most=2)
     'a, b, ...'
     """
     return ", ".join(names[:most]) + (", ..." if len(names) > most else "")

@@ -22,7 +22,7 @@ _FILE_NAME = {"win32": "gatelight_native.dll", "darwin": "libgatelight_native.dy
 
 
 class Layer(ctypes.Structure):
-    """``GlLayer`` of csrc/gatelight.h: one dense layer of a stack."""
+    """``GlLayer`` of csrc/include/gatelight.h: one dense layer of a stack."""
 
     _fields_ = (
         ("features", ctypes.c_int64),
@@ -36,7 +36,7 @@ class Layer(ctypes.Structure):
 
 
 class Conv(ctypes.Structure):
-    """``GlConv`` of csrc/gatelight.h: one convolutional layer of a chain."""
+    """``GlConv`` of csrc/include/gatelight.h: one convolutional layer of a chain."""
 
     _fields_ = (
         ("channels", ctypes.c_int64),
@@ -57,7 +57,7 @@ class Conv(ctypes.Structure):
 
 
 class Matrix(ctypes.Structure):
-    """``GlMatrix`` of csrc/gatelight.h: rows ``stride`` floats apart, of features or of samples."""
+    """``GlMatrix`` of csrc/include/gatelight.h: rows ``stride`` floats apart, of features or of samples."""
 
     _fields_ = (("data", ctypes.c_void_p), ("stride", ctypes.c_int64), ("sample_major", ctypes.c_int32))
 

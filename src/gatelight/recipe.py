@@ -5,38 +5,40 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gatelight import models
-from gatelight.config import TrainConfig
+from gatelight.config import RunConfig
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """The values of a run that its configuration may leave open, all settled."""
+    """An :class:`~gatelight.config.Optimization` with no value left open."""
 
     steps: int
     batch: int
+    accumulate: int
     lr: float
     schedule: str
-    validation: float
-    eval_every: int
+    weight_decay: float
     augment: str
     augment_scale: float
-    weight_decay: float
+    validation: float
+    eval_every: int
 
 
-def recipe_of(config: TrainConfig) -> Recipe:
+def recipe_of(config: RunConfig) -> Recipe:
     """What the configuration says and, where it is silent, what goes with the data set and size."""
-    size = models.size_of(config.dataset, config.size, config.model)
-    steps = config.steps or size.steps
+    given, model = config.optimization, config.model
+    size = models.size_of(config.dataset, model.size, model.model)
+    steps = given.steps or size.steps
+    decay = size.weight_decay if model.gates.parametrization == "op" else 0.0
     return Recipe(
         steps=steps,
-        batch=config.batch or size.batch,
-        lr=config.lr or size.learning_rate,
-        schedule=config.schedule or size.schedule,
-        validation=size.validation if config.validation is None else config.validation,
-        eval_every=config.eval_every or max(1, min(1000, steps // 20)),
-        augment=config.augment or size.augment,
-        augment_scale=config.augment_scale or size.augment_scale,
-        weight_decay=(size.weight_decay if config.parametrization == "op" else 0.0)
-        if config.weight_decay is None
-        else config.weight_decay,
+        batch=given.batch or size.batch,
+        accumulate=given.accumulate,
+        lr=given.lr or size.learning_rate,
+        schedule=given.schedule or size.schedule,
+        weight_decay=decay if given.weight_decay is None else given.weight_decay,
+        augment=given.augment or size.augment,
+        augment_scale=given.augment_scale or size.augment_scale,
+        validation=size.validation if given.validation is None else given.validation,
+        eval_every=given.eval_every or max(1, min(1000, steps // 20)),
     )

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from gatelight import checkpoint, data, models
-from gatelight.config import TrainConfig, from_dict, read_config
+from gatelight.config import RunConfig, from_flat, read_config, replace, to_json
 from gatelight.data import encoding
 from gatelight.files import replacing, write_text
-from gatelight.names import some_of
+from gatelight.names import shorten
 from gatelight.nn import LogicNetwork, Thermometer
 
 FILES = ("config.json", "metrics.jsonl", "best.safetensors", "last.safetensors", "result.json", "curves.png")
@@ -41,7 +41,7 @@ class RunFolder:
         """Whether a run has begun here."""
         return self.file("config.json").exists()
 
-    def begin(self, config: TrainConfig, *, overwrite: bool = False) -> None:
+    def begin(self, config: RunConfig, *, overwrite: bool = False) -> None:
         """Make the folder for a new run; an existing run is only replaced if ``overwrite``, other files never."""
         if self.path.exists() and not self.path.is_dir():
             raise ValueError(f"{self.path} is a file, expected a folder for the run")
@@ -52,14 +52,14 @@ class RunFolder:
             self.file(name).unlink(missing_ok=True)
         for events in self.path.glob("events.out.tfevents.*"):
             events.unlink()
-        write_text(self.file("config.json"), config.to_json())
+        write_text(self.file("config.json"), to_json(config))
 
-    def prolong(self, config: TrainConfig) -> None:
+    def prolong(self, config: RunConfig) -> None:
         """Note that the run goes on, perhaps for more steps."""
         if self.config() != config:
-            write_text(self.file("config.json"), config.to_json())
+            write_text(self.file("config.json"), to_json(config))
 
-    def config(self) -> TrainConfig:
+    def config(self) -> RunConfig:
         """The run's resolved configuration."""
         if not self.path.is_dir():
             raise ValueError(f"no run at {self.path}: there is no such folder")
@@ -105,9 +105,9 @@ def _is_evaluation(row: Any) -> bool:
     )
 
 
-def next_folder(parent: Path, config: TrainConfig) -> Path:
+def next_folder(parent: Path, config: RunConfig) -> Path:
     """The first unused name for a run, such as ``runs/mnist-dlgn-S-001``."""
-    stem = f"{Path(config.dataset).stem}-{config.model}-{config.size}"
+    stem = f"{Path(config.dataset).stem}-{config.model.model}-{config.model.size}"
     number = 1
     while (parent / f"{stem}-{number:03d}").exists():
         number += 1
@@ -119,23 +119,16 @@ def task_of(dataset: data.Dataset) -> models.Task:
     return models.Task(tuple(dataset.input_shape), dataset.num_classes, dataset.binary)
 
 
-def settle(config: TrainConfig, task: models.Task) -> TrainConfig:
+def settle(config: RunConfig, task: models.Task) -> RunConfig:
     """The configuration with the values that the size decides filled in."""
     names = [f.name for f in dataclasses.fields(models.Settled)]
-    given = {name: getattr(config, name) for name in ("dataset", "model", "size", "wide_head", *names)}
-    return dataclasses.replace(config, **dataclasses.asdict(models.settle(**given, task=task)))
+    given = {name: getattr(config.model, name) for name in ("model", "size", "wide_head", *names)}
+    return replace(config, **dataclasses.asdict(models.settle(config.dataset, **given, task=task)))
 
 
-def build_model(config: TrainConfig, task: models.Task, **extra: Any) -> LogicNetwork:
-    """The network of a configuration, freshly initialised."""
-    names = {f.name for f in dataclasses.fields(TrainConfig)} - _NOT_OF_THE_MODEL
-    return models.build(**{name: getattr(config, name) for name in names}, task=task, **extra)
-
-
-_NOT_OF_THE_MODEL = {
-    "steps", "batch", "accumulate", "lr", "schedule", "weight_decay", "augment", "augment_scale", "validation",
-    "eval_every",
-}  # fmt: skip
+def build_model(config: RunConfig, task: models.Task, **extra: Any) -> LogicNetwork:
+    """The network of a configuration, freshly initialized."""
+    return models.build(config.dataset, **config.model.to_flat(), seed=config.seed, task=task, **extra)
 
 
 def load_model(path: Path, which: str = "best") -> tuple[LogicNetwork, dict[str, Any]]:
@@ -155,12 +148,12 @@ def load_model(path: Path, which: str = "best") -> tuple[LogicNetwork, dict[str,
 def model_from(saved: checkpoint.Checkpoint, path: Path) -> LogicNetwork:
     """Rebuild the network that a checkpoint describes and load its weights."""
     try:
-        config = from_dict(saved.header["config"], str(path))
+        config = from_flat(saved.header["config"], str(path))
         described = saved.header["task"]
         task = models.Task(tuple(described["shape"]), described["classes"], described["binary"])
     except (KeyError, TypeError) as error:
         raise ValueError(f"{path}: the header lacks or garbles {error}") from None
-    model = build_model(dataclasses.replace(config, encoding="even"), task)
+    model = build_model(replace(config, encoding="even"), task)
     if model.encoder is not None and "model.encoder.thresholds" in saved.tensors:
         model.encoder = Thermometer(saved.tensors["model.encoder.thresholds"])
     checkpoint.restore(model, saved, path)
@@ -206,7 +199,7 @@ def load_data(
         dataset = dataset.with_classes(classes)
     except ValueError:
         raise ValueError(
-            f"the network tells {some_of(classes)} apart, but {dataset.name} has {some_of(dataset.classes)}"
+            f"the network tells {shorten(classes)} apart, but {dataset.name} has {shorten(dataset.classes)}"
         ) from None
     task, trained = task_of(dataset), header["task"]
     if trained["binary"] and not task.binary:

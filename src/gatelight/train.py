@@ -21,7 +21,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from gatelight import checkpoint, distributed, gpu, models
-from gatelight.config import TrainConfig
+from gatelight.config import RunConfig, replace
 from gatelight.data import Dataset, Split, validation_split
 from gatelight.data.augment import augment
 from gatelight.data.batches import Batches
@@ -106,7 +106,7 @@ class Trainer:
 
     def __init__(
         self,
-        config: TrainConfig,
+        config: RunConfig,
         dataset: Dataset,
         folder: Path,
         *,
@@ -114,7 +114,7 @@ class Trainer:
         observer: Observer | None = None,
     ) -> None:
         self.recipe = recipe_of(config)
-        self._given = dataclasses.replace(config, **dataclasses.asdict(self.recipe))
+        self._given = replace(config, **dataclasses.asdict(self.recipe))
         self.notes: list[str] = list(dataset.notes)
         self.folder = RunFolder(folder)
         self.device = torch.device(device)
@@ -128,7 +128,7 @@ class Trainer:
             raise ValueError(f"a batch of {self.recipe.batch} is too small for {distributed.world_size()} processes")
         self._use(dataset)
         self.order = Batches(len(self.fit), self.recipe.batch, self.config.seed)
-        samples = self.inputs if self.config.encoding == "quantile" else None
+        samples = self.inputs if self.config.model.encoding == "quantile" else None
         self.model = build_model(self.config, self.task, samples=samples).to(self.device)
         self.step = 0
         self.best = -1.0
@@ -198,7 +198,7 @@ class Trainer:
                 if self.step == begun_at:
                     self._record(bits, y)
                 batch = ahead.submit(self._prepare, self.step + 1)
-                with gpu.advice_on_memory(self.device, self.recipe.batch, self.config.accumulate):
+                with gpu.advice_on_memory(self.device, self.recipe.batch, self.recipe.accumulate):
                     loss, stopped = self._step(bits, y, stop)
                 self.step += 1
                 self.loss_sum, self.loss_steps = self.loss_sum + loss, self.loss_steps + 1
@@ -253,9 +253,9 @@ class Trainer:
         """
         random = self.model.intervention is not None or self.model.dropout is not None
         parameters = list(self.model.parameters())
-        if self.config.accumulate == 1 and not random and len(y) and gpu.wanted(self.device, parameters):
+        if self.recipe.accumulate == 1 and not random and len(y) and gpu.wanted(self.device, parameters):
             self.model.train()
-            with gpu.advice_on_memory(self.device, self.recipe.batch, self.config.accumulate):
+            with gpu.advice_on_memory(self.device, self.recipe.batch, self.recipe.accumulate):
                 self._graph = gpu.try_to_record(self._loss, parameters, bits, y)
 
     def _loss(self, bits: Tensor, y: Tensor) -> Tensor:
@@ -272,7 +272,7 @@ class Trainer:
         if self._graph is not None and self._graph.takes(bits, y):
             total[0] = self._graph(bits, y)
         else:
-            pieces = min(self.config.accumulate, len(y))
+            pieces = min(self.recipe.accumulate, len(y))
             for bits_part, y_part in zip(bits.tensor_split(pieces), y.tensor_split(pieces), strict=True):
                 loss = self._loss(bits_part, y_part)
                 loss.backward()
@@ -348,7 +348,7 @@ class Trainer:
             "seconds": self.seconds,
             "loss_sum": self.loss_sum,
             "loss_steps": self.loss_steps,
-            "config": dataclasses.asdict(self.config),
+            "config": self.config.to_flat(),
             "task": dataclasses.asdict(self.task),
             "classes": list(self.dataset.classes),
             "feature_names": list(self.dataset.feature_names),

@@ -16,7 +16,7 @@ array([0, 0, 0, 1])
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -33,6 +33,14 @@ NAMES = (
 )  # fmt: skip
 
 _INPUT_NAMES = "abcdef"
+
+#: Entries of a packed table in which position p is one, uint64 [6]; position 0 is the last input.
+ONES = np.array([sum(1 << k for k in range(64) if k >> p & 1) for p in range(MAX_ARITY)], np.uint64)
+#: The packed table of 64 ones.
+ALL = np.uint64(2**64 - 1)
+
+#: Packed tables: an array of them, or one as a Python integer.
+_Code = TypeVar("_Code", NDArray[np.uint64], int)
 
 
 def check_arity(arity: int, most: int = MAX_ARITY) -> int:
@@ -272,10 +280,10 @@ def permute(table: ArrayLike, order: Sequence[int]) -> NDArray[Any]:
     return np.ascontiguousarray(cube.transpose(axes)).reshape(values.shape)
 
 
-def exchange_ends(table: ArrayLike) -> NDArray[Any]:
-    """The table with the first and the last input exchanged.
+def swap_ends(table: ArrayLike) -> NDArray[Any]:
+    """The table with the first and the last input swapped.
 
-    >>> name(exchange_ends(from_name("a")))
+    >>> name(swap_ends(from_name("a")))
     'b'
     """
     order = list(range(arity_of(table)))
@@ -292,6 +300,57 @@ def support(table: ArrayLike) -> NDArray[np.bool_]:
     values = np.asarray(table)
     arity = arity_of(values)
     return np.stack([np.any(values != negate_input(values, i), -1) for i in range(arity)], -1)
+
+
+def cofactors(code: _Code, arity: int, index: int) -> tuple[_Code, _Code]:
+    """The packed tables that are left when one input is fixed to zero and to one, each of one input less.
+
+    >>> [bin(half) for half in cofactors(0b0110, 2, 0)]      # a xor b is b, or not b
+    ['0b10', '0b1']
+    """
+    _check_input(index, check_arity(arity))
+    block = 1 << (arity - 1 - index)
+    mask = (1 << block) - 1
+    low: Any = code & mask
+    high: Any = (code >> block) & mask
+    for half in range(block, 1 << (arity - 1), block):
+        low = low | (((code >> (2 * half)) & mask) << half)
+        high = high | (((code >> (2 * half + block)) & mask) << half)
+    return low, high
+
+
+def fix_position(code: NDArray[np.uint64], position: int) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    """Packed tables of 64 entries after fixing one position to zero and to one; both still have 64 entries.
+
+    A *position* counts inputs from the last one, so that it is bit p of an entry's number whatever the arity.
+
+    >>> [hex(int(fixed)) for fixed in fix_position(ALL & ONES[0], 0)]
+    ['0x0', '0xffffffffffffffff']
+    """
+    ones, step = ONES[position], np.uint64(1 << position)
+    low, high = code & ~ones, code & ones
+    return low | (low << step), high | (high >> step)
+
+
+def negate_position(code: NDArray[np.uint64], position: int) -> NDArray[np.uint64]:
+    """Packed tables of 64 entries after negating one position.
+
+    >>> bool(negate_position(ONES[3], 3) == ~ONES[3])
+    True
+    """
+    ones, step = ONES[position], np.uint64(1 << position)
+    return np.asarray(((code & ones) >> step) | ((code & ~ones) << step))
+
+
+def swap_positions(code: NDArray[np.uint64], low: int, high: int) -> NDArray[np.uint64]:
+    """Packed tables of 64 entries after exchanging two positions, ``low < high``.
+
+    >>> bool(swap_positions(ONES[1], 1, 4) == ONES[4])
+    True
+    """
+    step = np.uint64((1 << high) - (1 << low))
+    moved = (code ^ (code >> step)) & ONES[low] & ~ONES[high]
+    return np.asarray(code ^ moved ^ (moved << step))
 
 
 def _butterfly(table: ArrayLike, step: Any) -> NDArray[Any]:

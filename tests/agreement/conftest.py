@@ -20,10 +20,11 @@ from torch.nn.functional import cross_entropy
 
 from gatelight import data, export, native, ops
 from gatelight.circuit import Circuit
-from gatelight.config import TrainConfig
+from gatelight.config import ModelConfig, Optimization, RunConfig
 from gatelight.data import Dataset, Split
-from gatelight.export.verilog import widths
+from gatelight.export.rtl import widths
 from gatelight.nn import GroupSum, LogicDense, LogicNetwork, Thermometer
+from gatelight.parametrize import Init
 from gatelight.train import Trainer
 
 Answers = NDArray[np.int64]
@@ -105,7 +106,7 @@ def _mixed(split: Split) -> nn.Sequential:
 def _constant() -> LogicNetwork:
     """Every output is a constant, ones and zeros in every class."""
     first = LogicDense(64, 60, seed=1)
-    last, zeros = (LogicDense(60, 60, init=init, init_spread=0.1, seed=2) for init in ("true", "false"))
+    last, zeros = (LogicDense(60, 60, init=Init(init, std=0.1), seed=2) for init in ("true", "false"))
     with torch.no_grad():
         last.theta[::7] = zeros.theta[::7]
     return LogicNetwork(Thermometer.even(1), [first, last], GroupSum(10, 2.0), input_shape=(1, 8, 8))
@@ -137,7 +138,7 @@ def trained(digits: Dataset, run_folder: Path) -> Callable[[str], tuple[nn.Modul
             pytest.skip("GATELIGHT_DATA has no mnist")
         return data.load("mnist", folder, download=False)
 
-    def run(config: TrainConfig, dataset: Dataset, folder: Path) -> nn.Module:
+    def run(config: RunConfig, dataset: Dataset, folder: Path) -> nn.Module:
         trainer = Trainer(config, dataset, folder)
         trainer.start()
         assert trainer.run()
@@ -148,14 +149,12 @@ def trained(digits: Dataset, run_folder: Path) -> Callable[[str], tuple[nn.Modul
             dataset = mnist()
             part = Split(dataset.train.x[:4000], dataset.train.y[:4000])
             less = Dataset("mnist", part, Split(dataset.test.x[:500], dataset.test.y[:500]), dataset.classes, (), False)
-            config = TrainConfig(
-                dataset="mnist", layers=6, width=500, temperature=5.0, steps=200, lr=0.05, eval_every=200
-            )
+            model = ModelConfig(layers=6, width=500, temperature=5.0)
+            config = RunConfig("mnist", model, Optimization(steps=200, lr=0.05, eval_every=200))
             return run(config, less, run_folder.with_name("mnist")), less
         if name == "digits":
-            config = TrainConfig(
-                dataset="digits", layers=3, width=200, temperature=3.0, steps=300, lr=0.05, eval_every=300
-            )
+            model = ModelConfig(layers=3, width=200, temperature=3.0)
+            config = RunConfig("digits", model, Optimization(steps=300, lr=0.05, eval_every=300))
             return run(config, digits, run_folder), digits
         if name == "mixed":
             return _train(_mixed(digits.train), digits.train, 150), digits

@@ -22,9 +22,9 @@ from torch import nn
 
 from gatelight import export, ops
 from gatelight.circuit import Circuit, evaluate
-from gatelight.circuit.equivalence import match_of, prove, random
 from gatelight.circuit.evaluate import group_sums
 from gatelight.circuit.passes import map_to_arity, simplify
+from gatelight.circuit.proof.equivalence import prove, random
 from gatelight.data import Dataset
 from gatelight.discretization import discretize
 from gatelight.engine import Engine
@@ -310,13 +310,13 @@ def check_netlist(lab: Lab, subject: Subject, extension: str) -> bool:
 
 def check_random(_lab: Lab, subject: Subject, level: int) -> bool:
     done = simplify(subject.circuit, level)
-    return bool(random(subject.truth.circuit, done.circuit, match_of(done), vectors=1 << 16))
+    return bool(random(subject.truth.circuit, done.circuit, done.match, vectors=1 << 16))
 
 
 def check_proof(lab: Lab, subject: Subject, level: int) -> bool:
     prover = lab.tool("abc", "berkeley-abc", "yosys-abc")
     done = simplify(subject.circuit, level)
-    verdict = prove(subject.truth.circuit, done.circuit, match_of(done), prover=prover, seconds=60)
+    verdict = prove(subject.truth.circuit, done.circuit, done.match, prover=prover, seconds=60)
     assert verdict.equal is not None
     return bool(verdict)
 

@@ -19,8 +19,8 @@ from torch.nn.functional import cross_entropy
 
 from gatelight import export, models, ops
 from gatelight.circuit import Circuit
-from gatelight.circuit.equivalence import match_of, prove
 from gatelight.circuit.passes import simplify
+from gatelight.circuit.proof.equivalence import prove
 from gatelight.data import Dataset
 from gatelight.discretization import discretize
 from gatelight.engine import Engine
@@ -110,7 +110,7 @@ def test_digits_everywhere(
         assert {name: np.array_equal(found, true) for name, found in made.items()} == dict.fromkeys(made, right)
         tool("abc", "berkeley-abc", "yosys-abc")
         done = simplify(plain)
-        assert prove(discretize(digits_net), done.circuit, match_of(done)).equal is right
+        assert prove(discretize(digits_net), done.circuit, done.match).equal is right
 
 
 def answers_on(model: LogicNetwork, x: NDArray[np.uint8], path: str) -> Answers:

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from gatelight.circuit import Circuit
-from gatelight.circuit.equivalence import match_of, prove
 from gatelight.circuit.passes import Simplified, simplify
+from gatelight.circuit.proof.equivalence import prove
 from gatelight.circuit.random import layered_circuit
 
 WIDTH, LAYERS, INPUTS = 128_000, 4, 9_216
@@ -31,7 +31,7 @@ def test_simplification_is_proved(wide: tuple[Circuit, Simplified], tool: Callab
     assert circuit.gates == WIDTH * LAYERS
     assert 50_000 < done.circuit.gates < circuit.gates // 2
     prover = tool("abc", "berkeley-abc", "yosys-abc")
-    assert prove(circuit, done.circuit, match_of(done), prover=prover, seconds=120).equal is True
+    assert prove(circuit, done.circuit, done.match, prover=prover, seconds=120).equal is True
 
 
 def test_one_wrong_table_bit_is_found(wide: tuple[Circuit, Simplified], tool: Callable[..., str]) -> None:
@@ -40,4 +40,4 @@ def test_one_wrong_table_bit_is_found(wide: tuple[Circuit, Simplified], tool: Ca
     table[int(done.circuit.outputs[0]) - INPUTS] ^= np.uint64(1)
     wrong = replace(done.circuit, table=table)
     prover = tool("abc", "berkeley-abc", "yosys-abc")
-    assert prove(circuit, wrong, match_of(done), prover=prover, seconds=120).equal is False
+    assert prove(circuit, wrong, done.match, prover=prover, seconds=120).equal is False

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from gatelight.circuit import Circuit
 from gatelight.circuit.features import KINDS
-from gatelight.circuit.prover import provers
+from gatelight.circuit.proof.prover import provers
 
 CircuitStrategy: TypeAlias = Callable[..., st.SearchStrategy[Circuit]]
 

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "engine_circuit.h"
+#include "gatelight_engine.h"
 
 namespace {
 

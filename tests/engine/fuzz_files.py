@@ -22,7 +22,7 @@ import numpy as np
 from safetensors.numpy import save as serialize
 
 from gatelight import native
-from gatelight.circuit import Circuit, io
+from gatelight.circuit import Circuit, evaluate, io
 from gatelight.circuit.random import layered_circuit, random_circuit
 from gatelight.engine import Engine
 
@@ -176,7 +176,7 @@ def check(circuit: Circuit, number: int, paths: list[str]) -> None:
     x = np.random.default_rng(number).integers(0, most, (batch, circuit.features), np.uint8)
     one = np.float32(255 if circuit.feature_kind == "bytes" else 1)
     given = x if number % 3 else x.astype(np.float32) / one
-    if not np.array_equal(engine.scores(given), circuit.scores(given)):
+    if not np.array_equal(engine.scores(given), evaluate.scores(circuit, given)):
         sys.exit(f"file {number}: the engine differs from the circuit")
     engine.run_bits(np.zeros((circuit.inputs, batch % 9), np.uint64))
 

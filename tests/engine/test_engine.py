@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from gatelight.circuit import Circuit
+from gatelight.circuit import Circuit, evaluate
 from gatelight.circuit.evaluate import pack_samples, simulate
 from gatelight.circuit.random import layered_circuit, random_circuit
 from gatelight.engine import Engine
@@ -40,13 +40,13 @@ def features(circuit: Circuit, batch: int, seed: int = 0) -> NDArray[np.uint8]:
 
 
 def assert_equal(engine: Engine, x: NDArray[Any]) -> None:
-    expected = engine.circuit.scores(x)
+    expected = evaluate.scores(engine.circuit, x)
     got = engine.scores(x)
     assert got.dtype == np.int32
     np.testing.assert_array_equal(got, expected)
     labels = engine.predict(x)
     assert labels.dtype == np.int64
-    np.testing.assert_array_equal(labels, engine.circuit.predict(x))
+    np.testing.assert_array_equal(labels, evaluate.predict(engine.circuit, x))
 
 
 @pytest.mark.parametrize("arities", ARITIES, ids=str)
@@ -201,7 +201,7 @@ def test_one_wrong_table_bit_is_noticed(build: Build) -> None:
     table[-1] ^= np.uint64(1)
     other = changed(circuit, table=table)
     x = features(circuit, 500)
-    assert not np.array_equal(build(other).scores(x), circuit.scores(x))
+    assert not np.array_equal(build(other).scores(x), evaluate.scores(circuit, x))
 
 
 def test_more_values_at_a_time_than_registers_and_short_distances(build: Build) -> None:
@@ -302,7 +302,7 @@ def test_what_would_be_too_much_code_is_interpreted(too_many: str) -> None:
     engine = Engine(circuit)
     assert engine.stats.code_bytes == 0
     x = features(circuit, 66)
-    np.testing.assert_array_equal(engine.predict(x), circuit.predict(x))
+    np.testing.assert_array_equal(engine.predict(x), evaluate.predict(circuit, x))
 
 
 RUN_BITS_AFTER_A_LACK_OF_MEMORY = """
@@ -339,6 +339,7 @@ def test_run_bits_starts_afresh_after_a_lack_of_memory() -> None:
 MEMORY_DENY_WRITE_EXECUTE = """
 import ctypes, sys
 import numpy as np
+from gatelight.circuit import evaluate
 from gatelight.circuit.random import layered_circuit
 from gatelight.engine import Engine
 PR_SET_MDWE, REFUSE_EXEC_GAIN = 65, 1
@@ -348,7 +349,7 @@ circuit = layered_circuit(70, (200, 200, 100), classes=10)
 x = np.random.default_rng(0).integers(0, 256, (600, 70), np.uint8)
 engine = Engine(circuit)
 assert engine.stats.code_bytes == 0
-assert np.array_equal(engine.predict(x), circuit.predict(x))
+assert np.array_equal(engine.predict(x), evaluate.predict(circuit, x))
 """
 
 
@@ -394,5 +395,5 @@ def test_copies_outlive_the_original() -> None:
     del engine
     gc.collect()
     for other in made:
-        assert np.array_equal(other.scores(x), circuit.scores(x))
+        assert np.array_equal(other.scores(x), evaluate.scores(circuit, x))
         assert (other.threads, other.stats.simd) == (2, "base")

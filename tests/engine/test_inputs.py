@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from gatelight.circuit import Circuit
+from gatelight.circuit import Circuit, evaluate
 from gatelight.circuit.features import KINDS
 from gatelight.circuit.random import layered_circuit
 from gatelight.engine import Engine
@@ -64,8 +64,8 @@ def test_any_layout(build: Build, circuit: Circuit, layout: str, dtype: str) -> 
     engine = build(circuit)
     for batch in (1, 5, 600):
         x = LAYOUTS[layout](samples(batch, 90, dtype))
-        np.testing.assert_array_equal(engine.scores(x), circuit.scores(x))
-        np.testing.assert_array_equal(engine.predict(x), circuit.predict(x))
+        np.testing.assert_array_equal(engine.scores(x), evaluate.scores(circuit, x))
+        np.testing.assert_array_equal(engine.predict(x), evaluate.predict(circuit, x))
 
 
 def test_shaped_samples(build: Build, circuit: Circuit) -> None:
@@ -73,7 +73,7 @@ def test_shaped_samples(build: Build, circuit: Circuit) -> None:
     x = samples(70, 90, "uint8").reshape(70, 2, 9, 5)
     engine = build(shaped)
     for given in (x, x.reshape(70, 90), np.asfortranarray(x), x[:, ::-1]):
-        np.testing.assert_array_equal(engine.scores(given), shaped.scores(given))
+        np.testing.assert_array_equal(engine.scores(given), evaluate.scores(shaped, given))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -95,7 +95,7 @@ def test_thresholds_of_any_number_and_order(build: Build, count: int, dtype: str
     for batch in (1, 64, 300):
         x = samples(batch, count, dtype)
         x = x // np.uint8(128) if kind == "bits" and dtype == "uint8" else np.round(x) if kind == "bits" else x
-        np.testing.assert_array_equal(engine.scores(x), circuit.scores(x))
+        np.testing.assert_array_equal(engine.scores(x), evaluate.scores(circuit, x))
 
 
 @pytest.mark.parametrize("kind", ["bytes", "reals"])
@@ -120,16 +120,18 @@ def test_every_byte_against_every_threshold(build: Build, kind: str) -> None:
     )
     x = np.arange(256, dtype=np.uint8)[:, None]
     engine = build(circuit)
-    np.testing.assert_array_equal(engine.scores(x), circuit.scores(x))
-    np.testing.assert_array_equal(engine.scores(x.astype(np.float32) / one), circuit.scores(x))
+    np.testing.assert_array_equal(engine.scores(x), evaluate.scores(circuit, x))
+    np.testing.assert_array_equal(engine.scores(x.astype(np.float32) / one), evaluate.scores(circuit, x))
     for value in (0, 1, 127, 255):
-        np.testing.assert_array_equal(engine.scores(x[value : value + 1]), circuit.scores(x[value : value + 1]))
+        np.testing.assert_array_equal(
+            engine.scores(x[value : value + 1]), evaluate.scores(circuit, x[value : value + 1])
+        )
 
 
 def test_values_beyond_the_unit_interval_and_infinite(build: Build, circuit: Circuit) -> None:
     reals = changed(circuit, feature_kind="reals")
     x = np.random.default_rng(0).choice([-5.0, 0.5, 0.500001, 7.0, 3.4e38, -3.4e38, 5e-324], (80, 90))
-    np.testing.assert_array_equal(build(reals).scores(x), reals.scores(x))
+    np.testing.assert_array_equal(build(reals).scores(x), evaluate.scores(reals, x))
     for beyond in (-np.inf, np.inf, 1e300, np.float64(np.finfo(np.float32).max) * 1.0001):
         x[7, 3] = beyond
         with pytest.raises(ValueError, match=r"features must be finite as float32, got -?inf in sample 7, feature 3"):
@@ -150,10 +152,10 @@ def test_what_is_not_of_the_kind_is_refused_with_its_place(
     }
     for value in wrong[kind]:
         x = np.random.default_rng(0).integers(0, 2, (batch, 90)).astype(value.dtype)
-        np.testing.assert_array_equal(engines[0].scores(x), given.scores(x))
+        np.testing.assert_array_equal(engines[0].scores(x), evaluate.scores(given, x))
         x[row, column] = value
         with pytest.raises(ValueError, match=rf"features must .*in sample {row}, feature {column}") as expected:
-            given.scores(x)
+            evaluate.scores(given, x)
         for run in (engines[0].scores, engines[1].predict):
             with pytest.raises(ValueError, match="features must") as got:
                 run(x)
@@ -167,7 +169,7 @@ def test_every_dtype(build: Build, circuit: Circuit, kind: str, dtype: str) -> N
     x = np.random.default_rng(0).integers(0, 2, (70, 90)).astype(dtype)
     if kind == "bytes" and x.dtype.kind in "iu":
         x *= 100
-    np.testing.assert_array_equal(build(given).scores(x), given.scores(x))
+    np.testing.assert_array_equal(build(given).scores(x), evaluate.scores(given, x))
 
 
 def test_features_that_fit_are_neither_copied_nor_looked_at(circuit: Circuit, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -182,7 +184,7 @@ def test_features_that_fit_are_neither_copied_nor_looked_at(circuit: Circuit, mo
     ):
         engine = Engine(changed(circuit, feature_kind=kind))
         x = np.zeros((5, 90), dtype)
-        assert np.shares_memory(engine._samples(x), x)
+        assert np.shares_memory(engine._program.samples(x), x)
         engine.scores(x)
     assert not seen
 
@@ -225,7 +227,7 @@ def test_nan_in_a_feature_that_no_gate_reads_is_refused(build: Build, circuit: C
 )
 def test_the_wrong_is_refused_as_the_circuit_refuses_it(circuit: Circuit, x: NDArray[Any]) -> None:
     with pytest.raises(ValueError, match="features must") as expected:
-        circuit.scores(x)
+        evaluate.scores(circuit, x)
     for run in (Engine(circuit).scores, Engine(circuit).predict):
         with pytest.raises(ValueError, match="features must") as got:
             run(x)
@@ -234,7 +236,7 @@ def test_the_wrong_is_refused_as_the_circuit_refuses_it(circuit: Circuit, x: NDA
 
 def test_lists_are_taken_like_arrays(circuit: Circuit) -> None:
     x = samples(3, 90, "float64")
-    np.testing.assert_array_equal(Engine(circuit).scores(x.tolist()), circuit.scores(x))
+    np.testing.assert_array_equal(Engine(circuit).scores(x.tolist()), evaluate.scores(circuit, x))
 
 
 def test_wrong_words_are_refused(circuit: Circuit) -> None:
@@ -269,7 +271,7 @@ def test_results_do_not_keep_what_was_in_memory(build: Build, circuit: Circuit) 
     # The engine writes into fresh arrays and reuses its scratch: what another run left there must not show.
     engine = build(circuit)
     ones, x = np.full((1000, 90), 255, np.uint8), samples(1000, 90, "uint8")
-    expected = circuit.scores(x)
+    expected = evaluate.scores(circuit, x)
     for batch in (1, 63, 64, 65, 513, 1000):
         engine.scores(ones)
         np.testing.assert_array_equal(engine.scores(x[:batch]), expected[:batch])

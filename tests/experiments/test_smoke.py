@@ -66,7 +66,7 @@ def test_training_cost_counts_parameters(smoke: Smoke) -> None:
 
 def test_gate_outputs_go_where_the_paper_says(smoke: Smoke) -> None:
     found = smoke("gate-outputs").all(GateOutputs)
-    rows = {cell.config.init: result["histograms"] for cell, result in found}
+    rows = {cell.config.model.gates.init: result["histograms"] for cell, result in found}
     np.testing.assert_allclose(np.sum(rows["residual"], axis=-1), 1.0, atol=1e-3)
     images = torch.from_numpy(load_digits().test.x[:20])
     ones = float(Thermometer.even(7)(images).mean())
@@ -84,12 +84,12 @@ def test_trained_networks_have_learnt(smoke: Smoke) -> None:
     for cell, result in smoke("depth").all(Training):
         assert result["best"]["discrete_accuracy"] > 0.4, cell.label
         assert result["best"]["soft_accuracy"] > 0.5, cell.label
-    assert {c.config.init for c, _ in smoke("and-or").all(Training)} == set(INITS)
+    assert {c.config.model.gates.init for c, _ in smoke("and-or").all(Training)} == set(INITS)
 
 
 def test_convergence_shares_its_runs_with_depth(smoke: Smoke) -> None:
     depth = smoke("depth")
-    shared = [r for c, r in depth.all(Training) if c.config.depth_scale == 5]
+    shared = [r for c, r in depth.all(Training) if c.config.model.depth_scale == 5]
     assert [r for _, r in smoke("convergence").all(Training)] == shared
 
 
@@ -106,14 +106,14 @@ def test_regularizers_are_in_the_runs(smoke: Smoke) -> None:
     names = {name_of(c.config) for c, _ in results.all(Training)}
     assert {PLAIN, "dropout 0.02", "dropout 0.05", "dropout 0.1", "intervention bernoulli"} < names
     plain = [r for c, r in results.all(Training) if name_of(c.config) == PLAIN]
-    dropped = [r for c, r in results.all(Training) if c.config.dropout == 0.1]
+    dropped = [r for c, r in results.all(Training) if c.config.model.dropout == 0.1]
     assert plain[0]["curve"] != dropped[0]["curve"]
 
 
 def test_resolution_has_both_kinds(smoke: Smoke) -> None:
     results = smoke("resolution")
     assert {c.thresholds for c, _ in results.all(NeuralNetwork)} == {3, 15}
-    assert {c.config.thresholds for c, _ in results.all(Training)} == {3, 15}
+    assert {c.config.model.thresholds for c, _ in results.all(Training)} == {3, 15}
 
 
 def test_the_command_runs_shows_and_goes_on(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,7 +15,7 @@ import pytest
 from numpy.typing import NDArray
 
 from gatelight import export
-from gatelight.circuit import Circuit
+from gatelight.circuit import Circuit, evaluate
 from gatelight.circuit.random import layered_circuit
 
 Samples = Callable[[Circuit, int], NDArray[np.uint8]]
@@ -97,8 +97,8 @@ def test_bytes(library: Library, circuits: dict[str, Circuit], samples: Samples)
         for count in (1, 63, 64, 65, 200):
             x = samples(circuit, count)
             scores, labels = library.batch(name, circuit.classes, x)
-            np.testing.assert_array_equal(scores, circuit.scores(x), err_msg=name)
-            np.testing.assert_array_equal(labels, circuit.predict(x), err_msg=name)
+            np.testing.assert_array_equal(scores, evaluate.scores(circuit, x), err_msg=name)
+            np.testing.assert_array_equal(labels, evaluate.predict(circuit, x), err_msg=name)
 
 
 def test_no_samples_and_no_labels(library: Library, circuits: dict[str, Circuit], samples: Samples) -> None:
@@ -106,7 +106,7 @@ def test_no_samples_and_no_labels(library: Library, circuits: dict[str, Circuit]
     assert library.batch("six_layers", 10, samples(circuit, 0))[0].shape == (0, 10)
     x = samples(circuit, 70)
     scores, labels = library.batch("six_layers", 10, x, with_labels=False)
-    np.testing.assert_array_equal(scores, circuit.scores(x))
+    np.testing.assert_array_equal(scores, evaluate.scores(circuit, x))
     assert (labels == -77).all()
 
 
@@ -123,8 +123,8 @@ def test_floats(library: Library, circuits: dict[str, Circuit]) -> None:
         as_it_is = replace(circuit, feature_kind="reals")
         for given, right in ((inside, circuit), (x, as_it_is)):
             scores, labels = library.batch(name, circuit.classes, given)
-            np.testing.assert_array_equal(scores, right.scores(given), err_msg=name)
-            np.testing.assert_array_equal(labels, right.predict(given), err_msg=name)
+            np.testing.assert_array_equal(scores, evaluate.scores(right, given), err_msg=name)
+            np.testing.assert_array_equal(labels, evaluate.predict(right, given), err_msg=name)
 
 
 def test_a_byte_other_than_zero_is_the_bit_one(library: Library, circuits: dict[str, Circuit]) -> None:
@@ -133,7 +133,7 @@ def test_a_byte_other_than_zero_is_the_bit_one(library: Library, circuits: dict[
         x = np.random.default_rng(0).integers(0, 4, (70, circuit.features), dtype=np.uint8)
         x[x == 3] = 255
         scores, _ = library.batch(name, circuit.classes, x)
-        np.testing.assert_array_equal(scores, circuit.scores(x != 0))
+        np.testing.assert_array_equal(scores, evaluate.scores(circuit, x != 0))
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_the_header_says_what_a_feature_is(circuits: dict[str, Circuit], name: s
 def test_one_sample(library: Library, circuits: dict[str, Circuit], samples: Samples) -> None:
     for name, circuit in circuits.items():
         rows = samples(circuit, 4)
-        for row, right in zip(rows, circuit.scores(rows), strict=True):
+        for row, right in zip(rows, evaluate.scores(circuit, rows), strict=True):
             one = np.float32(255 if circuit.feature_kind == "bytes" else 1)
             for x in (row, row.astype(np.float32) / one):
                 scores, label = library.one(name, circuit.classes, x)
@@ -170,7 +170,7 @@ def test_a_flipped_table_bit_shows(
     x = samples(circuit, 64)
     wrong = Library(tool("gcc"), tmp_path, {"bad": spoil(circuit, x)}, 64, ["-O0"])
     scores, _ = wrong.batch("bad", 10, x)
-    assert not np.array_equal(scores, circuit.scores(x))
+    assert not np.array_equal(scores, evaluate.scores(circuit, x))
 
 
 MAIN = """
@@ -208,7 +208,7 @@ def test_from_c_plus_plus_within_bounds(tool: Callable[..., str], circuits: dict
         [tmp_path / "main"], env=environment, capture_output=True, text=True, check=True, timeout=60
     ).stdout
     index = np.arange(70 * circuit.features)
-    labels = circuit.predict((index * index % 251).astype(np.uint8).reshape(70, -1))
+    labels = evaluate.predict(circuit, (index * index % 251).astype(np.uint8).reshape(70, -1))
     assert said.split() == [*map(str, labels), str(labels[0]), "2.5"]
 
 
@@ -231,4 +231,4 @@ def test_levels_outside_a_byte_compile_without_warnings(
     circuit = replace(circuit, encoder_threshold=np.full(4, threshold, np.float32))
     x = np.array([[0, 1, 254, 255]], np.uint8)
     library = Library(tool("gcc"), tmp_path, {"net": circuit}, 64, ())
-    assert np.array_equal(library.batch("net", 2, x)[0], circuit.scores(x))
+    assert np.array_equal(library.batch("net", 2, x)[0], evaluate.scores(circuit, x))

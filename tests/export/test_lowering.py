@@ -13,13 +13,19 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from gatelight.circuit import Circuit
+from gatelight.circuit.features import byte_levels
 from gatelight.circuit.random import layered_circuit, random_circuit
+from gatelight.export.input_order import plan
 from gatelight.export.logic import expression, least, live_gates
 from gatelight.export.names import check_identifier, class_lines, comment
-from gatelight.export.scratch import layout, statements
-from gatelight.export.thresholds import byte_levels, plan
+from gatelight.export.scratch import Step, allocate
+from gatelight.export.statements import Statement, statements
 
 Samples = Callable[[Circuit, int], NDArray[np.uint8]]
+
+
+def steps_of(body: list[Statement]) -> list[Step]:
+    return [Step(statement.net, statement.leaves()) for statement in body]
 
 
 def _value(text: str, bits: tuple[int, ...]) -> int:
@@ -72,9 +78,9 @@ def test_dead_gates_are_left_out() -> None:
 
 def test_places_are_not_overwritten_while_needed(circuits: dict[str, Circuit], samples: Samples) -> None:
     for name, circuit in circuits.items():
-        body = statements(circuit, live_gates(circuit))
+        body = statements(circuit.outputs.tolist(), live_gates(circuit))
         inputs = list(range(circuit.inputs))[::-1]
-        places = layout(circuit, inputs, body)
+        places = allocate(circuit.outputs.tolist(), inputs, steps_of(body))
         bits = circuit.bits(samples(circuit, 8))
         memory = np.zeros((places.size, 8), np.int64)
         memory[len(circuit.outputs) : len(circuit.outputs) + circuit.inputs] = bits.T[inputs]
@@ -89,8 +95,8 @@ def test_places_are_not_overwritten_while_needed(circuits: dict[str, Circuit], s
 
 def test_memory_is_used_again() -> None:
     circuit = layered_circuit(50, (300,) * 10, classes=10)
-    body = statements(circuit, live_gates(circuit))
-    assert layout(circuit, list(range(50)), body).size < 700
+    body = statements(circuit.outputs.tolist(), live_gates(circuit))
+    assert allocate(circuit.outputs.tolist(), list(range(50)), steps_of(body)).size < 700
 
 
 @pytest.mark.parametrize("kind", ["bits", "bytes", "reals"])

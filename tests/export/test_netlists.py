@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from gatelight import export
 from gatelight.circuit import Circuit
-from gatelight.circuit.aig import Aig, from_aiger, to_aig
+from gatelight.circuit.proof.aig import Aig, from_aiger, to_aig
 
 Samples = Callable[[Circuit, int], NDArray[np.uint8]]
 Tool = Callable[..., str]

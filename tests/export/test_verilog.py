@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from gatelight import export
 from gatelight.circuit import Circuit
 from gatelight.circuit.random import layered_circuit
-from gatelight.export.verilog import widths
+from gatelight.export.rtl import widths
 
 Samples = Callable[[Circuit, int], NDArray[np.uint8]]
 Tool = Callable[..., str]

@@ -39,6 +39,8 @@ from gatelight.nn import (
     rounded,
 )
 from gatelight.ops import ConvShape, cpu, operands
+from gatelight.parametrize import IWP
+from gatelight.wiring import Leaves
 
 #: What a hostile call may raise. IndexError, KeyError, AttributeError, AssertionError and such hint at a missing check.
 FINE = (ValueError, TypeError, RuntimeError, NotImplementedError, MemoryError, OverflowError)
@@ -241,7 +243,7 @@ def call_layers(h: Hostile) -> Any:
             wiring = h.pick(wiring, wiring.tolist(), wiring.numpy())
         layers.append(
             LogicDense(
-                h.size(width), h.size(gates), arity=h.size(arity), wiring=wiring, ordered=h.chance(0.3), seed=0,
+                h.size(width), h.size(gates), arity=h.size(arity), wiring=wiring, seed=0,
                 parametrization=h.pick("iwp", "iwp", "op"), estimator=h.pick("sin", "sin-st", "sin-sign", "sigmoid"),
             )
         )  # fmt: skip
@@ -273,7 +275,8 @@ def call_images(h: Hostile) -> Any:
                 h.size(channels), h.size(out), h.size(h.pick(1, 2, 3, (2, 2))), tree_depth=h.size(h.pick(1, 2, 3)),
                 padding=h.pick("same", -1, 1 << 8, 1 << 40) if h.odd(0.3) else h.pick(0, 1, "valid", (1, 1)),
                 stride=h.size(h.pick(1, 2)), seed=0,
-                arity=h.pick(2, 2, 3), channels_per_tree=h.pick(None, 1) if not h.odd(0.2) else channels + 1,
+                parametrization=IWP(h.pick(2, 2, 3)),
+                wiring=Leaves(h.pick(None, 1) if not h.odd(0.2) else channels + 1),
             )
         )  # fmt: skip
         channels = out

@@ -24,7 +24,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules import module as torch_module
 
-from gatelight import discretize
+from gatelight import discretize, parametrize
 from gatelight.nn import (
     GateIntervention,
     GroupSum,
@@ -93,7 +93,7 @@ class Drawn:
     def dense(self, features: int, gates: int) -> LogicDense:
         kind = self.random.choice((LogicDense,) * 18 + (Named, Halving))
         fixed = torch.rand(gates) < 0.3 if self.chance(0.1) else None
-        layer = kind(features, gates, fixed=fixed, ordered=self.chance(0.3), **self.layer_options())
+        layer = kind(features, gates, fixed=fixed, **self.layer_options())
         if self.chance(0.02):
             with torch.no_grad():
                 layer.theta.view(-1)[:1] = float("nan")
@@ -125,6 +125,8 @@ class Drawn:
             options = self.layer_options()
             options["arity"] = min(options["arity"], 2)
             window, padding = self.random.choice(((1, 0), (2, 0), (3, 1), (3, "same")))
+            given = {name: options.pop(name) for name in ("parametrization", "arity", "estimator") if name in options}
+            options["parametrization"] = parametrize.make(given.pop("parametrization"), **given)
             layer = LogicConv2d(channels, out, window, tree_depth=depth, padding=padding, **options)
             with torch.no_grad():  # no entries that are equal but for rounding, between which pooling would choose
                 layer.theta.add_(0.1 * torch.randn(layer.theta.shape))

@@ -23,6 +23,7 @@ from gatelight.nn import (
     LogicStack,
     OrPool2d,
     Thermometer,
+    forward,
     rounded,
 )
 
@@ -368,11 +369,11 @@ def test_rounded_leaves_no_trace() -> None:
         assert not net[0].training
         inside = copy.deepcopy(net)
         with rounded(net[0]):
-            assert net[0].discrete
-        assert net[0].discrete
+            assert forward.of(net[0]) is forward.ROUNDED
+        assert forward.of(net[0]) is forward.ROUNDED
         assert not torch.equal(net[0](x), soft)
     assert [m.training for m in net.modules()] == [True, True, False, False, False]
-    assert not net[0].discrete
+    assert forward.of(net[0]) is forward.SOFT
     assert torch.equal(net[0](x), soft)
     assert torch.equal(inside[0](x), soft)
     with pytest.raises(RuntimeError, match="stop"), rounded(net):

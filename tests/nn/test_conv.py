@@ -8,14 +8,15 @@ from torch import nn
 
 from gatelight import models, ops
 from gatelight.nn import GroupSum, LogicConv2d, LogicConvStack, LogicDense, LogicNetwork, OrPool2d, Thermometer, rounded
-from gatelight.parametrize import inits
+from gatelight.parametrize import IWP, OP, Parametrization, inits
+from gatelight.wiring import Leaves
 
 
 def small_stack() -> LogicConvStack:
     layers: list[LogicConv2d | OrPool2d] = [
         LogicConv2d(2, 6, 3, padding=1, init="gaussian", seed=0),
         OrPool2d(2),
-        LogicConv2d(6, 4, 3, padding=1, tree_depth=2, arity=3, init="gaussian", seed=1),
+        LogicConv2d(6, 4, 3, padding=1, tree_depth=2, parametrization=IWP(arity=3), init="gaussian", seed=1),
         LogicConv2d(4, 5, 2, tree_depth=1, parametrization="op", init="gaussian", seed=2),
     ]
     return LogicConvStack(layers)
@@ -54,9 +55,10 @@ def test_double_precision_and_the_reference_backend() -> None:
 
 @pytest.mark.parametrize("init", inits.names(2)[:8])
 @pytest.mark.parametrize(
-    "options", [{"parametrization": "op"}, {"estimator": "sigmoid-st"}, {"estimator": "sin"}], ids=str
+    "parametrization", [OP(), IWP(estimator="sigmoid-st"), IWP(estimator="sin")], ids=lambda p: p.native_map
 )
-def test_every_init_starts_where_dense_layers_do(init: str, options: dict[str, Any]) -> None:
+def test_every_init_starts_where_dense_layers_do(init: str, parametrization: Parametrization) -> None:
+    options: dict[str, Any] = {"parametrization": parametrization}
     conv = LogicConv2d(2, 40, 3, init=init, seed=0, **options)
     dense = LogicDense(50, 280, init=init, seed=0, **options)
     assert conv.theta.shape == dense.theta.shape
@@ -84,7 +86,7 @@ def test_leaves_are_distinct_and_balanced() -> None:
 
 
 def test_groups_of_channels() -> None:
-    layer = LogicConv2d(16, 64, 3, channels_per_tree=2, seed=0)
+    layer = LogicConv2d(16, 64, 3, wiring=Leaves(channels_per_tree=2), seed=0)
     channels = layer.fanin // 9
     assert int((channels.max(1).values - channels.min(1).values).max()) == 1
     assert set(channels.flatten().tolist()) == set(range(16))
@@ -159,7 +161,7 @@ def network(**options: Any) -> LogicNetwork:
     [
         (lambda: layer(out_channels=0), "out_channels must be a whole number of at least 1"),
         (lambda: layer(tree_depth=0), "depth must be a whole number of at least 1"),
-        (lambda: layer(channels_per_tree=3), "channels_per_tree must be from 1 to 2"),
+        (lambda: layer(wiring=Leaves(3)), "channels_per_tree must be from 1 to 2"),
         (lambda: layer()(torch.rand(1, 3, 8, 8)), r"takes \[batch, 2, h, w\], got shape \(1, 3, 8, 8\)"),
         (lambda: layer()(torch.rand(1, 2, 2, 8)), "no room for a window"),
         (lambda: OrPool2d(0), "at least 1"),

@@ -5,7 +5,10 @@ import torch
 from torch import nn
 
 from gatelight.nn import GroupSum, LogicDense, LogicNetwork, Thermometer, rounded
+from gatelight.nn.linking import list_linked
 from gatelight.ops import lut
+from gatelight.parametrize import Init
+from gatelight.wiring import Clustered, Placed
 
 
 def test_dense_is_the_op_on_its_table() -> None:
@@ -63,41 +66,40 @@ def test_loading_bad_connections_is_refused() -> None:
         layer.load_state_dict(state)
 
 
-def test_ordered_only_renames_gates() -> None:
-    plain, ordered = (LogicDense(9, 30, seed=4, ordered=o) for o in (False, True))
-    assert sorted(plain.fanin.sort(1).values.tolist()) == sorted(ordered.fanin.sort(1).values.tolist())
-    assert plain.fanin.tolist() != ordered.fanin.tolist()
+def test_linking_only_renames_gates() -> None:
+    plain, linked = (LogicDense(9, 30, seed=4) for _ in range(2))
+    list_linked(linked)
+    assert sorted(plain.fanin.sort(1).values.tolist()) == sorted(linked.fanin.sort(1).values.tolist())
+    assert plain.fanin.tolist() != linked.fanin.tolist()
 
 
 @pytest.mark.parametrize("kind", ["iwp", "op"])
 @pytest.mark.parametrize("arity", [2, 3])
-def test_ordered_gates_pass_on_what_they_would_otherwise(kind: str, arity: int) -> None:
+def test_linked_gates_pass_on_what_they_would_otherwise(kind: str, arity: int) -> None:
     # The residual init passes a gate's first input, and an input that changes places takes this with it. Were every
     # input the first one of one gate, and so passed on once, networks would round worse (docs/log.md).
-    def passed(*, ordered: bool, fixed: torch.Tensor | None = None) -> tuple[LogicDense, list[int]]:
-        layer = LogicDense(
-            300, 300, arity=arity, parametrization=kind, init_spread=0.1, ordered=ordered, seed=4, fixed=fixed
-        )
+    def passed(*, linked: bool, fixed: torch.Tensor | None = None) -> tuple[LogicDense, list[int]]:
+        init = Init("residual", std=0.1)
+        layer = LogicDense(300, 300, arity=arity, parametrization=kind, init=init, seed=4, fixed=fixed)
+        if linked:
+            list_linked(layer)
         with rounded(layer):
             passes = layer(torch.eye(300)).int()  # x[i] alone turns on exactly the gates that pass input i
         assert passes.sum(0).tolist() == [1] * 300
         return layer, passes.argmax(0).tolist()
 
-    _, listed = passed(ordered=True)
-    assert sorted(listed) == sorted(passed(ordered=False)[1])
+    _, listed = passed(linked=True)
+    assert sorted(listed) == sorted(passed(linked=False)[1])
     assert len(set(listed)) < 250
     fixed = torch.arange(300) % 7 == 0
-    layer, listed = passed(ordered=True, fixed=fixed)
+    layer, listed = passed(linked=True, fixed=fixed)
     assert torch.tensor(listed)[fixed].tolist() == layer.fanin[fixed, 0].tolist()
 
 
 def test_clustered_gates_read_inside_clusters() -> None:
-    layer = LogicDense(2048, 100, seed=0, clustered=2)
+    layer = LogicDense(2048, 100, seed=0, wiring=Placed(Clustered(), groups=2))
     assert torch.equal(layer.fanin[:, 0] // 1024, layer.fanin[:, 1] // 1024)
     assert (layer.fanin[:, 0] // 1024).tolist() == ([0] * 25 + [1] * 25) * 2
-    for clustered, wiring in ((-1, "random"), (1, torch.zeros(100, 2, dtype=torch.int32))):
-        with pytest.raises(ValueError, match="clustered must be 0 or the number of parts"):
-            LogicDense(2048, 100, seed=0, clustered=clustered, wiring=wiring)
 
 
 def test_given_wiring_and_fixed_gates() -> None:

@@ -137,6 +137,85 @@ static std::vector<Layer> random_chain(std::mt19937& random) {
   return chain;
 }
 
+struct Case {
+  std::vector<Layer> chain;
+  int64_t batch, in, out;
+  Floats x, grad_out;  // feature-major
+
+  Case(std::vector<Layer> layers, int64_t samples, std::mt19937& random) : chain(layers), batch(samples) {
+    const GlConv& first = chain[0].shape;
+    in = first.channels * first.height * first.width;
+    out = chain.back().shape.out_channels * chain.back().high() * chain.back().wide();
+    std::uniform_real_distribution<float> unit;
+    x.resize(in * batch), grad_out.resize(out * batch);
+    for (float& v : x) v = unit(random);
+    for (float& v : grad_out) v = unit(random) - 0.5f;
+  }
+};
+
+struct Expected {
+  Doubles out, grad_x;
+  std::vector<Doubles> grads;
+
+  explicit Expected(const Case& c) : out(c.out * c.batch), grad_x(c.in * c.batch) {
+    for (const Layer& l : c.chain) grads.emplace_back(l.table.size());
+    for (int64_t s = 0; s < c.batch; s++) add_sample(c, s);
+  }
+
+  void add_sample(const Case& c, int64_t s) {
+    std::vector<Doubles> values(1, Doubles(c.in));
+    for (int64_t i = 0; i < c.in; i++) values[0][i] = c.x[i * c.batch + s];
+    for (const Layer& l : c.chain) {
+      Doubles next(l.shape.out_channels * l.high() * l.wide());
+      for_winners(l, values.back().data(), [&](const Tree&, int64_t at, double v, int64_t) { next[at] = v; });
+      values.push_back(next);
+    }
+    Doubles grad(c.out);
+    for (int64_t i = 0; i < c.out; i++) {
+      out[i * c.batch + s] = values.back()[i];
+      grad[i] = c.grad_out[i * c.batch + s];
+    }
+    for (size_t l = c.chain.size(); l-- > 0;) {
+      Doubles below(values[l].size());
+      const int entries = c.chain[l].gates() << c.chain[l].shape.arity;
+      for_winners(c.chain[l], values[l].data(), [&](const Tree& t, int64_t at, double, int64_t o) {
+        t.backward(0, grad[at], values[l].data(), below.data(), grads[l].data() + o * entries);
+      });
+      grad = below;
+    }
+    for (int64_t i = 0; i < c.in; i++) grad_x[i * c.batch + s] = grad[i];
+  }
+};
+
+// Forward and backward; all gradients are left in `bits`.
+static bool run(Case& c, const Expected& e, bool sample_major, Floats* bits) {
+  Floats turned(c.x.size());
+  for (int64_t i = 0; i < c.in; i++)
+    for (int64_t s = 0; s < c.batch; s++) turned[s * c.in + i] = c.x[i * c.batch + s];
+  const GlMatrix mx = sample_major ? GlMatrix{turned.data(), c.in, 1} : GlMatrix{c.x.data(), c.batch, 0};
+  Floats out(c.out * c.batch, NAN), grad_x(c.in * c.batch, NAN);
+  std::vector<GlConv> layers;
+  for (Layer& l : c.chain) {
+    GlConv shape = l.shape;
+    shape.fanin = l.fanin.data(), shape.theta = l.table.data(), shape.grad_theta = l.grad.data();
+    layers.push_back(shape);
+  }
+  const int count = static_cast<int>(layers.size());
+  std::vector<char> save(gl_conv_save_bytes(layers.data(), count, c.batch));
+  const GlMatrix mo{out.data(), c.batch, 0}, mg{c.grad_out.data(), c.batch, 0}, mgx{grad_x.data(), c.batch, 0};
+  if (gl_conv_fwd(layers.data(), count, c.batch, mx, mo, nullptr) || !close("inference", out, e.out) ||
+      gl_conv_fwd(layers.data(), count, c.batch, mx, mo, save.data()) ||
+      gl_conv_bwd(layers.data(), count, c.batch, mx, mg, mgx, save.data())) {
+    std::printf("a call failed\n");
+    return false;
+  }
+  bool ok = close("out", out, e.out) && close("grad_x", grad_x, e.grad_x);
+  for (size_t l = 0; ok && l < c.chain.size(); l++) ok = close("grad_theta", c.chain[l].grad, e.grads[l]);
+  *bits = grad_x;
+  for (const Layer& l : c.chain) bits->insert(bits->end(), l.grad.begin(), l.grad.end());
+  return ok;
+}
+
 int main(int argc, char** argv) {
   const int cases = argc > 1 ? std::atoi(argv[1]) : 20;
   std::istringstream names(gl_simd_available());
@@ -145,75 +224,20 @@ int main(int argc, char** argv) {
   int done = 0;
   for (int seed = 0; seed < cases; seed++) {
     std::mt19937 random(seed);
-    std::vector<Layer> chain = random_chain(random);
+    const std::vector<Layer> chain = random_chain(random);
     if (chain.empty()) continue;
     done++;
     const int64_t batches[] = {1, 5, 16, 17, 40};
-    const int64_t batch = batches[seed % 5];
-    const GlConv& first = chain[0].shape;
-    const int64_t in = first.channels * first.height * first.width;
-    const int64_t out = chain.back().shape.out_channels * chain.back().high() * chain.back().wide();
-    std::uniform_real_distribution<float> unit;
-    Floats x(in * batch), grad_out(out * batch);
-    for (float& v : x) v = unit(random);
-    for (float& v : grad_out) v = unit(random) - 0.5f;
-
-    Doubles want_out(out * batch), want_grad_x(in * batch);
-    std::vector<Doubles> want_grads;
-    for (const Layer& l : chain) want_grads.emplace_back(l.table.size());
-    for (int64_t s = 0; s < batch; s++) {
-      std::vector<Doubles> values(1, Doubles(in));
-      for (int64_t i = 0; i < in; i++) values[0][i] = x[i * batch + s];
-      for (const Layer& l : chain) {
-        Doubles next(l.shape.out_channels * l.high() * l.wide());
-        for_winners(l, values.back().data(), [&](const Tree&, int64_t at, double v, int64_t) { next[at] = v; });
-        values.push_back(next);
-      }
-      Doubles grad(out);
-      for (int64_t i = 0; i < out; i++) want_out[i * batch + s] = values.back()[i], grad[i] = grad_out[i * batch + s];
-      for (size_t l = chain.size(); l-- > 0;) {
-        Doubles below(values[l].size());
-        const int entries = chain[l].gates() << chain[l].shape.arity;
-        for_winners(chain[l], values[l].data(), [&](const Tree& t, int64_t at, double, int64_t o) {
-          t.backward(0, grad[at], values[l].data(), below.data(), want_grads[l].data() + o * entries);
-        });
-        grad = below;
-      }
-      for (int64_t i = 0; i < in; i++) want_grad_x[i * batch + s] = grad[i];
-    }
-
+    Case c(chain, batches[seed % 5], random);
+    const Expected e(c);
     for (const std::string& path : paths) {
       gl_simd_select(path.c_str());
-      Floats bits;
+      Floats first, bits;
       for (int threads : {1, 2, 5}) {
         gl_set_threads(threads);
-        const bool sample_major = threads == 2;
-        Floats turned(x.size());
-        for (int64_t i = 0; i < in; i++)
-          for (int64_t s = 0; s < batch; s++) turned[s * in + i] = x[i * batch + s];
-        const GlMatrix mx = sample_major ? GlMatrix{turned.data(), in, 1} : GlMatrix{x.data(), batch, 0};
-        Floats got_out(out * batch, NAN), got_grad(in * batch, NAN);
-        std::vector<GlConv> layers;
-        for (Layer& l : chain) {
-          GlConv c = l.shape;
-          c.fanin = l.fanin.data(), c.theta = l.table.data(), c.grad_theta = l.grad.data();
-          layers.push_back(c);
-        }
-        const int count = static_cast<int>(layers.size());
-        std::vector<char> save(gl_conv_save_bytes(layers.data(), count, batch));
-        const GlMatrix mo{got_out.data(), batch, 0}, mg{grad_out.data(), batch, 0}, mgx{got_grad.data(), batch, 0};
-        if (gl_conv_fwd(layers.data(), count, batch, mx, mo, nullptr) || !close("inference", got_out, want_out) ||
-            gl_conv_fwd(layers.data(), count, batch, mx, mo, save.data()) ||
-            gl_conv_bwd(layers.data(), count, batch, mx, mg, mgx, save.data())) {
-          std::printf("a call failed: path %s seed %d\n", gl_simd(), seed);
-          return 1;
-        }
-        bool ok = close("out", got_out, want_out) && close("grad_x", got_grad, want_grad_x);
-        for (size_t l = 0; ok && l < chain.size(); l++) ok = close("grad_theta", chain[l].grad, want_grads[l]);
-        Floats all = got_grad;
-        for (const Layer& l : chain) all.insert(all.end(), l.grad.begin(), l.grad.end());
-        if (bits.empty()) bits = all;
-        if (!ok || std::memcmp(bits.data(), all.data(), sizeof(float) * all.size())) {
+        const bool ok = run(c, e, threads == 2, &bits);
+        if (first.empty()) first = bits;
+        if (!ok || std::memcmp(first.data(), bits.data(), sizeof(float) * bits.size())) {
           std::printf("path %s seed %d threads %d: wrong, or other bits than one thread\n", gl_simd(), seed, threads);
           return 1;
         }

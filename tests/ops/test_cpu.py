@@ -17,8 +17,10 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from gatelight import native
-from gatelight.nn import wiring
 from gatelight.ops import check_fanin, cpu, operands
+from gatelight.wiring import Clustered, Site
+from gatelight.wiring.clustered import WIDE
+from gatelight.wiring.linking import link
 
 if not cpu.is_available():
     if os.environ.get("CI") == "true":
@@ -28,9 +30,6 @@ if not cpu.is_available():
 PATHS = cpu.available_simd()
 KINDS = list(operands.KINDS)
 FLOAT32_MODES = ["keep", "recompute"]
-
-
-WIDE = wiring.CLUSTERED
 
 
 @pytest.fixture(autouse=True)
@@ -251,7 +250,7 @@ class LinkedStack(Stack):
 def test_linked_gates(path: str, stack: LinkedStack) -> None:
     x, fanins, thetas, grad_out = stack.tensors()
     for fanin in fanins:
-        # What the kernels ask for (csrc/plan.h): these layers do take the other loops.
+        # What the kernels ask for (csrc/dense/plan.h): these layers do take the other loops.
         assert fanin.shape[1] != 2 or float((fanin[1:, 0] == fanin[:-1, 1]).float().mean()) > 0.9
     cpu.select_simd(path)
     wanted = expected(stack)
@@ -281,9 +280,9 @@ class ClusteredStack(Stack):
         random = torch.Generator().manual_seed(self.seed)
         for index in self.clustered:
             gates, arity = fanins[index].shape
-            fanins[index] = wiring.wire_clusters("random", fanins[index - 1].shape[0], gates, arity, random, parts=3)
+            fanins[index] = Clustered().draw(Site(fanins[index - 1].shape[0], gates, arity, groups=3), random)
         if self.linked:
-            fanins = [wiring.link(fanin)[0] for fanin in fanins]
+            fanins = [link(fanin).fanin for fanin in fanins]
         return x, fanins, thetas, grad_out
 
 

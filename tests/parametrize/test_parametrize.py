@@ -7,9 +7,9 @@ from torch import Tensor
 
 from gatelight import parametrize, truthtable
 from gatelight.nn import LogicDense
-from gatelight.parametrize import ESTIMATORS, IWP, OP, inits
+from gatelight.parametrize import ESTIMATORS, IWP, OP, Init, inits
 
-KINDS = [("iwp", estimator) for estimator in ESTIMATORS] + [("op", "sin")]
+KINDS: list[tuple[str, str | None]] = [*(("iwp", estimator) for estimator in ESTIMATORS), ("op", None)]
 
 
 def generator(seed: int = 0) -> torch.Generator:
@@ -33,14 +33,17 @@ def test_formulas() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("arity", [1, 2, 3])
-def test_exchanged_inputs(kind: tuple[str, str], arity: int) -> None:
-    map_ = parametrize.make(kind[0], arity, kind[1])
+def test_swapped_inputs(kind: tuple[str, str | None], arity: int) -> None:
+    map_ = parametrize.make(kind[0], arity=arity, estimator=kind[1])
     theta = torch.randn(20, map_.parameters, generator=generator())
-    exchanged = map_.exchanged(theta)
+    swapped = map_.swap_inputs(theta)
+    assert swapped is not None
     for table in (map_.table, map_.rounded):
-        wanted = truthtable.exchange_ends(table(theta).numpy())
-        assert torch.allclose(table(exchanged), torch.from_numpy(wanted), atol=1e-6)
-    assert torch.equal(map_.exchanged(exchanged), theta)
+        wanted = truthtable.swap_ends(table(theta).numpy())
+        assert torch.allclose(table(swapped), torch.from_numpy(wanted), atol=1e-6)
+    again = map_.swap_inputs(swapped)
+    assert again is not None
+    assert torch.equal(again, theta)
 
 
 @pytest.mark.parametrize("name", ["sigmoid-st", "sin-st", "linear-st"])
@@ -112,35 +115,35 @@ def test_parameter_counts_and_limits() -> None:
 
 def test_residual_init_is_the_papers() -> None:
     for name, (mean, spread) in {"sin": (1.2, 0.25), "sigmoid": (3.0, 0.5)}.items():
-        theta = IWP(2, name).init(20_000, "residual", generator())
+        theta = IWP(2, name).init(20_000, Init("residual"), generator())
         signs = torch.tensor([-1.0, -1.0, 1.0, 1.0])
         assert torch.allclose((theta * signs).mean(0), torch.full((4,), mean), atol=0.02)
         assert torch.allclose(theta.std(0), torch.full((4,), spread), atol=0.02)
-    theta = OP(2).init(3, "residual", generator())
+    theta = OP(2).init(3, Init("residual"), generator())
     assert theta[:, 3].tolist() == [5.0] * 3
     assert theta.sum().item() == 15.0
-    strong = IWP(2).init(1000, "residual", generator(), strength=1.5, spread=0.125)
+    strong = IWP(2).init(1000, Init("residual", 1.5, 0.125), generator())
     assert strong[:, 3].mean().item() == pytest.approx(1.5, abs=0.02)
     assert strong[:, 3].std().item() == pytest.approx(0.125, abs=0.02)
 
 
 def test_gaussian_init() -> None:
     for parametrization in (IWP(2, "sin"), OP(2)):
-        theta = parametrization.init(20_000, "gaussian", generator())
+        theta = parametrization.init(20_000, Init("gaussian"), generator())
         assert abs(theta.mean().item()) < 0.02
         assert theta.std().item() == pytest.approx(1.0, abs=0.02)
 
 
 @pytest.mark.parametrize("arity", range(1, 7))
 @pytest.mark.parametrize("kind", KINDS)
-def test_inits_round_to_their_functions(kind: tuple[str, str], arity: int) -> None:
+def test_inits_round_to_their_functions(kind: tuple[str, str | None], arity: int) -> None:
     if kind[0] == "op" and arity > 3:
         return
-    made = parametrize.make(kind[0], arity, kind[1])
+    made = parametrize.make(kind[0], arity=arity, estimator=kind[1])
     for init in inits.names(arity):
         if init == "gaussian":
             continue
-        theta = made.init(400, init, generator(), spread=0.0)
+        theta = made.init(400, Init(init, std=0.0), generator())
         counts: dict[str, int] = {}
         for table in made.rounded(theta):
             name = truthtable.name(table.numpy())
@@ -167,7 +170,7 @@ def targets(arity: int) -> Tensor:
 
 @pytest.mark.parametrize("arity", range(1, 7))
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_estimator_and_init_learns_parity_and_majority(kind: tuple[str, str], arity: int) -> None:
+def test_every_estimator_and_init_learns_parity_and_majority(kind: tuple[str, str | None], arity: int) -> None:
     if kind[0] == "op" and arity > 3:
         return
     x = torch.tensor(list(itertools.product((0.0, 1.0), repeat=arity)))
@@ -191,6 +194,6 @@ def test_every_estimator_and_init_learns_parity_and_majority(kind: tuple[str, st
 
 def test_unknown_init_suggests_the_nearest() -> None:
     with pytest.raises(ValueError, match="did you mean 'residual'"):
-        IWP(2).init(3, "residul", generator())
+        IWP(2).init(3, Init("residul"), generator())
     with pytest.raises(ValueError, match="unknown init 'b'"):
-        IWP(1).init(3, "b", generator())
+        IWP(1).init(3, Init("b"), generator())

@@ -32,14 +32,15 @@ class CircuitBuilder:
         nets = np.arange(gates, dtype=np.int32) + np.int32(self.inputs + self.gates)
         absent = fanin < 0
         pattern = absent @ (1 << np.arange(arity))
+        packed = truthtable.pack(table)
         order = []
         for value in np.unique(pattern):
             rows = np.flatnonzero(pattern == value)
-            keep = ~absent[rows[0]]
-            # One axis for each input; an input that is false has index 0 on its axis.
-            cube = table[rows].reshape(-1, *(2,) * arity)[(slice(None), *(slice(None) if k else 0 for k in keep))]
-            packed = truthtable.pack(cube.reshape(len(rows), -1)) if keep.any() else cube.astype(np.uint64)
-            self._parts.append((fanin[rows][:, keep], packed))
+            keep, codes = ~absent[rows[0]], packed[rows]
+            # From the last input on, so that those before it keep their index.
+            for left, index in enumerate(np.flatnonzero(~keep)[::-1].tolist()):
+                codes, _ = truthtable.cofactors(codes, arity - left, index)
+            self._parts.append((fanin[rows][:, keep], codes))
             order.append(rows)
         self.gates += gates
         renamed = np.empty_like(nets)

@@ -1,11 +1,12 @@
-"""A circuit in a few lines for people."""
+"""What a circuit is made of: as text, and as numbers."""
 
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gatelight.truthtable import name, unpack
 
@@ -25,6 +26,28 @@ def kinds(circuit: Circuit) -> Counter[str]:
             kind = f"lut{arity}" if arity > 2 else name(unpack(table, arity))
         counts[kind] += count
     return counts
+
+
+def feature_reads(circuit: Circuit) -> NDArray[np.int64]:
+    """How many gate inputs and outputs read a bit of each feature, int64 [features]."""
+    reads = np.bincount(circuit.encoder_feature, circuit.fanout[: circuit.inputs], circuit.features)
+    return reads.astype(np.int64)
+
+
+def facts(circuit: Circuit) -> dict[str, Any]:
+    """Sizes, gates by kind and by level, and how often features are read, as JSON can hold them.
+
+    >>> from gatelight.circuit.random import layered_circuit
+    >>> facts(layered_circuit(4, (6, 4), classes=2))["gates_by_level"]
+    [0, 6, 4]
+    """
+    return {
+        "gates": circuit.gates,
+        "depth": circuit.depth,
+        "kinds": dict(kinds(circuit)),
+        "gates_by_level": np.bincount(circuit.levels[circuit.inputs :]).tolist(),
+        "reads_of_feature": feature_reads(circuit).tolist(),
+    }
 
 
 def describe(circuit: Circuit) -> str:

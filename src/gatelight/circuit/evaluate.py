@@ -59,6 +59,11 @@ def scores(circuit: Circuit, x: ArrayLike) -> NDArray[np.int32]:
     return result
 
 
+def predict(circuit: Circuit, x: ArrayLike) -> NDArray[np.int64]:
+    """The class with the highest score, the first of equals, int64 [batch]."""
+    return np.asarray(scores(circuit, x).argmax(1), np.int64)
+
+
 def packed_outputs(circuit: Circuit, bits: ArrayLike) -> NDArray[np.uint8]:
     """The same as :func:`outputs`, with 64 samples in a word and level by level."""
     given = check_bits(circuit, bits)
@@ -156,10 +161,11 @@ def check_bits(circuit: Circuit, bits: ArrayLike) -> NDArray[np.uint8]:
 def levels(inputs: int, fanin: NDArray[np.int32]) -> NDArray[np.int32]:
     """The level of each net, int32 [inputs + gates]: 0 for inputs and constants, else 1 + the highest fanin's.
 
-    Fanin is int32 [gates, width] with -1 in unused slots. Gates are taken in blocks, each repeated until it settles.
+    Fanin is int32 [gates, width] with -1 in unused slots. Gates are processed in blocks; each block is repeated until
+    nothing changes.
     """
     gates = len(fanin)
-    level = np.zeros(inputs + gates + 1, np.int32)  # the last entry, which -1 reads, stands for no net at all
+    level = np.zeros(inputs + gates + 1, np.int32)  # the last entry, which -1 reads, means no net
     level[-1] = -1
     for start in range(0, gates, _LEVEL_BLOCK):
         rows = fanin[start : start + _LEVEL_BLOCK]

@@ -86,6 +86,22 @@ def numbers(given: Rows, kind: str) -> NDArray[np.float32]:
     return single / np.float32(255) if kind == "bytes" and given.dtype == np.uint8 else single
 
 
+def byte_levels(threshold: NDArray[np.float32], kind: str = "bytes") -> NDArray[np.int16]:
+    """The number k for which ``u > k`` says whether byte u exceeds the threshold, int16 [inputs], -1 to 255.
+
+    For code that cannot refuse a byte: where features are bits, every byte other than 0 counts as 1.
+
+    >>> byte_levels(np.array([-1.0, 0.0, 0.5, 1.0], np.float32)).tolist()
+    [-1, 0, 127, 255]
+    >>> byte_levels(np.array([-1.0, 0.0, 0.5, 1.0], np.float32), "bits").tolist()
+    [-1, 0, 0, 255]
+    """
+    values = numbers(np.arange(256, dtype=np.uint8), kind)
+    if kind == "bits":
+        values = np.minimum(values, np.float32(1))
+    return (np.searchsorted(values, threshold, side="right") - 1).astype(np.int16)
+
+
 def _array(x: ArrayLike) -> NDArray[Any]:
     if isinstance(x, np.ma.MaskedArray) and np.ma.is_masked(x):
         raise ValueError("features must not be masked, got a masked array with values left out")

@@ -2,7 +2,7 @@
 
 A file is not trusted. Its arrays are bounded by its own size, their dtypes are checked before they are looked at,
 and every size, index and order is checked by :class:`Circuit` before anything else sees them. The metadata carry a
-SHA-256 of the whole file, taken with zeros in its own place, so that a file with a single altered byte is refused.
+SHA-256 of the whole file, computed with zeros in its own place, so that a file with one altered byte is refused.
 Files of version 1, which have neither that nor the kind of the features, still load.
 """
 
@@ -42,7 +42,7 @@ _ARRAYS = {
     "encoder_threshold": ("F32", "<f4", 1),
 }
 _HEAD = 1 << 16
-#: Stands in the place of the checksum while it is taken.
+#: Fills the place of the checksum while the checksum is computed.
 _UNSEALED = "0" * 64
 #: safetensors does not type its parser.
 _parse: Callable[[bytes], list[tuple[str, dict[str, Any]]]] = deserialize
@@ -59,7 +59,7 @@ _SINCE_2 = {"feature_kind"}
 
 
 def save(circuit: Circuit, path: str | PathLike[str]) -> None:
-    """Write a circuit to ``path``: under a temporary name beside it first, then renamed, so never half."""
+    """Write a circuit to ``path``. The file is renamed when it is complete, so it is never there in part."""
     with replacing(Path(path)) as temporary:
         temporary.write_bytes(to_bytes(circuit))
 
@@ -75,7 +75,7 @@ def load(path: str | PathLike[str]) -> Circuit:
 
 
 def is_circuit(path: Path) -> bool:
-    """Whether a file says that it holds a circuit, whatever its name."""
+    """Whether a file's header says that it holds a circuit; its name does not matter."""
     if not path.is_file():
         return False
     with path.open("rb") as file:
@@ -170,7 +170,7 @@ def _check_seal(header: bytes, data: bytes, sealed: object) -> None:
 
 
 def _digest(data: bytes, at: int) -> str:
-    """The checksum of a file's content, whatever stands in the checksum's own place."""
+    """The checksum of a file's content, ignoring what the file has in the checksum's own place."""
     view = memoryview(data)
     digest = hashlib.sha256(view[:at])
     digest.update(_UNSEALED.encode())

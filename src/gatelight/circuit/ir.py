@@ -201,15 +201,22 @@ class Circuit:
     def scores(self, x: ArrayLike) -> NDArray[np.int32]:
         """The class scores of raw features, int32 [batch, classes].
 
+        The native engine computes them where it is there and preparing it pays, else numpy does;
+        :mod:`gatelight.engine.automatic` has the rule. :func:`gatelight.circuit.evaluate.scores` is always numpy.
+
         Args:
             x: [batch, features], [batch, *feature_shape], or [batch, h, w] where that is (1, h, w); any numbers that
                 ``feature_kind`` allows, else a ValueError. :mod:`gatelight.circuit.features` has the rule.
         """
-        return evaluate.scores(self, x)
+        from gatelight.engine import automatic
+
+        return automatic.scores(self, x)
 
     def predict(self, x: ArrayLike) -> NDArray[np.int64]:
-        """The class with the highest score, the first of equals, int64 [batch]."""
-        return np.asarray(self.scores(x).argmax(1), np.int64)
+        """The class with the highest score, the first of equals, int64 [batch]; computed as :meth:`scores` are."""
+        from gatelight.engine import automatic
+
+        return automatic.predict(self, x)
 
     def logits(self, x: ArrayLike) -> NDArray[np.float32]:
         """``scores / temperature``, float32 [batch, classes]."""
@@ -243,7 +250,7 @@ class Circuit:
     def equal(self, other: Circuit) -> bool:
         """Whether all fields are the same, unused columns of ``fanin`` aside.
 
-        Two circuits that compute the same can still differ here; see :mod:`gatelight.circuit.equivalence`.
+        Two circuits that compute the same can still differ here; see :mod:`gatelight.circuit.proof.equivalence`.
         """
         width = int(max(self.arity.max(initial=0), other.arity.max(initial=0)))
         for field in fields(self):
@@ -255,7 +262,7 @@ class Circuit:
         return True
 
     def summary(self) -> str:
-        """A few lines for people: sizes, gates by kind, gates by level, fan-out."""
+        """A few lines of text: sizes, gates by kind, gates by level, fan-out."""
         return describe(self)
 
     def __repr__(self) -> str:

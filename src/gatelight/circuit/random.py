@@ -1,4 +1,4 @@
-"""Random circuits, for tests, benchmarks and a first look.
+"""Random circuits, for tests, benchmarks and experiments.
 
 >>> random_circuit(8, gates=100, outputs=20, seed=0).gates
 100
@@ -32,7 +32,7 @@ def random_circuit(
         inputs: Number of input bits; each is its own feature, compared with 0.5.
         gates: Number of gates.
         outputs: Number of outputs.
-        classes: Number of classes, over which outputs are dealt evenly.
+        classes: Number of classes, over which outputs are divided evenly.
         arities: What each gate's arity is drawn from, 0 to 6; a gate with nothing to read becomes a constant.
         reach: How many nets back a gate may read; a small reach makes a deep circuit. None reads any net.
         outputs_anywhere: Draw outputs from all nets, inputs included; otherwise they are the last ones.

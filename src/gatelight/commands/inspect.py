@@ -42,10 +42,9 @@ def run_inspect(args: argparse.Namespace) -> int:
 
 def _inspect_run(args: argparse.Namespace) -> int:
     """Print and draw gradients, gate outputs and functions of each layer."""
-    import numpy as np
     import torch
 
-    from gatelight import metrics, plots
+    from gatelight import inspection, plots
     from gatelight.log import console, percent, say, table
     from gatelight.run import load_data, load_model
 
@@ -56,30 +55,25 @@ def _inspect_run(args: argparse.Namespace) -> int:
     output = args.output or folder / "inspect.png"
     model, header = load_model(args.model, which)
     dataset = load_data(header, folder=args.data)
-    model.eval()
-    x, y = (torch.from_numpy(a[:samples]) for a in (dataset.train.x, dataset.train.y))
-    gradients = metrics.gradient_norms(model, x, y)
-    histograms = np.asarray(metrics.activation_histograms(model, x), np.float64)
-    functions = metrics.function_shares(model)
-    distances = metrics.table_distances(model)
+    found = inspection.inspect(model, *(torch.from_numpy(a[:samples]) for a in (dataset.train.x, dataset.train.y)))
     title = f"{args.model} ({which}, step {header['step']:,})"
-    plots.save(plots.inspection(gradients, histograms, functions, distances, title), output)
+    measures = (found.gradient_norms, found.activation_histograms, found.function_shares, found.table_distances)
+    plots.save(plots.inspection(*measures, title), output)
     if args.json:
-        measures = {
-            "gradient_norms": gradients,
-            "activation_histograms": histograms.tolist(),
-            "function_shares": functions,
-            "table_distances": distances,
-        }
-        console.print_json(json.dumps(measures))
+        console.print_json(json.dumps(found.as_dict()))
         return 0
     rows = []
-    for index, layer in enumerate(model.logic_layers):
-        undecided = float(histograms[index, 2:-2].sum())
-        common = ", ".join(f"{name} {100 * share:.0f} %" for name, share in list(functions[index].items())[:4])
-        gates = f"{layer.gates:,}"
+    for index, gates in enumerate(found.gates):
+        common = list(found.function_shares[index].items())[:4]
         rows.append(
-            [str(index + 1), gates, f"{gradients[index]:.2e}", percent(undecided), f"{distances[index]:.4f}", common]
+            [
+                str(index + 1),
+                f"{gates:,}",
+                f"{found.gradient_norms[index]:.2e}",
+                percent(found.undecided[index]),
+                f"{found.table_distances[index]:.4f}",
+                ", ".join(f"{name} {100 * share:.0f} %" for name, share in common),
+            ]
         )
     columns = [
         "layer",
@@ -98,25 +92,16 @@ def _inspect_circuit(args: argparse.Namespace) -> int:
     """Print a circuit's summary and draw it; needs matplotlib for the picture alone."""
     import importlib.util
 
-    import numpy as np
-
     from gatelight.circuit import Circuit
-    from gatelight.circuit.describe import kinds
+    from gatelight.circuit.describe import facts, feature_reads
 
     for name in ("which", "samples", "data"):
         if getattr(args, name) is not None:
             raise ValueError(f"--{name} is for runs, and {args.model} is a circuit")
     circuit = Circuit.load(args.model)
-    read = np.bincount(circuit.encoder_feature, circuit.fanout[: circuit.inputs], circuit.features).astype(np.int64)
+    read = feature_reads(circuit)
     if args.json:
-        facts = {
-            "gates": circuit.gates,
-            "depth": circuit.depth,
-            "kinds": dict(kinds(circuit)),
-            "gates_by_level": np.bincount(circuit.levels[circuit.inputs :]).tolist(),
-            "reads_of_feature": read.tolist(),
-        }
-        sys.stdout.write(json.dumps(facts) + "\n")
+        sys.stdout.write(json.dumps(facts(circuit)) + "\n")
     else:
         sys.stdout.write(f"{circuit.summary()}\n")
         sys.stdout.write(f"features  {int((read > 0).sum())} of {circuit.features} are read\n")

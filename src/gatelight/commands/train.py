@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import importlib.util
 import math
 import os
@@ -15,8 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gatelight.config import TrainConfig, field_type, from_dict, read_config
-from gatelight.names import some_of
+from gatelight.config import Leaf, RunConfig, leaves, read_config, replace
+from gatelight.names import shorten
 
 if TYPE_CHECKING:
     from gatelight.data import Dataset
@@ -68,8 +67,8 @@ def add_parsers(commands: Any) -> None:
     options = train.add_argument_group(
         "the configuration (without a default here: the value that goes with the data set and size)"
     )
-    for item in dataclasses.fields(TrainConfig):
-        _add_option(options, item)
+    for leaf in leaves(RunConfig):
+        _add_option(options, leaf)
 
     evaluate = commands.add_parser("eval", help="soft and discretised accuracy of a run", epilog=_EVAL_EXAMPLES)
     evaluate.set_defaults(run=run_eval, parser=evaluate)
@@ -85,19 +84,27 @@ def add_parsers(commands: Any) -> None:
     plot.add_argument("-o", "--output", type=Path, help="PNG or SVG (default: curves.png in the first run)")
 
 
-def _add_option(group: Any, item: dataclasses.Field[Any]) -> None:
-    kind = field_type(item.name)
-    text = item.metadata["help"].replace("%", "%%")
-    default = "" if item.default is None or kind is bool else f" (default: {item.default})"
-    if item.name == "dataset":
+def _add_option(group: Any, leaf: Leaf) -> None:
+    text = leaf.help.replace("%", "%%")
+    default = "" if leaf.default is None or leaf.type is bool else f" (default: {leaf.default})"
+    if leaf.name == "dataset":
         group.add_argument("dataset", nargs="?", default=argparse.SUPPRESS, help=text + default)
         return
-    flag = "--" + item.name.replace("_", "-")
-    if kind is bool:
+    if leaf.type is bool:
+        flag = _flag(leaf.name)
         group.add_argument(flag, action=argparse.BooleanOptionalAction, default=argparse.SUPPRESS, help=text)
-    else:
-        metavar = {int: "N", float: "X", str: "NAME"}[kind]
-        group.add_argument(flag, type=kind, default=argparse.SUPPRESS, metavar=metavar, help=text + default)
+        return
+    metavar = {int: "N", float: "X", str: "NAME"}[leaf.type]
+    group.add_argument(
+        _flag(leaf.name), type=leaf.type, default=argparse.SUPPRESS, metavar=metavar, help=text + default
+    )
+    if leaf.key != leaf.name:
+        # The option had the name that files still have.
+        group.add_argument(_flag(leaf.key), type=leaf.type, default=argparse.SUPPRESS, help=argparse.SUPPRESS)
+
+
+def _flag(name: str) -> str:
+    return "--" + name.replace("_", "-")
 
 
 def run_train(args: argparse.Namespace) -> int:
@@ -155,10 +162,15 @@ def set_threads(threads: int | None, device: Any) -> None:
         torch.set_num_threads(threads)
 
 
-def _configuration(args: argparse.Namespace) -> tuple[TrainConfig, list[str]]:
+def _configuration(args: argparse.Namespace) -> tuple[RunConfig, list[str]]:
     """The configuration from file and flags, and notes; with --resume that of the run, but that --steps may differ."""
-    names = [f.name for f in dataclasses.fields(TrainConfig)]
-    given = {name: getattr(args, name) for name in names if hasattr(args, name)}
+    known = {name: leaf for leaf in leaves(RunConfig) for name in (leaf.name, leaf.key)}
+    given = {name: getattr(args, name) for name in known if hasattr(args, name)}
+    notes = [
+        f"{_flag(name)} is deprecated: it is {_flag(known[name].name)} now"
+        for name in given
+        if name != known[name].name
+    ]
     if args.resume:
         if args.out is None:
             raise ValueError("--resume needs --out RUN, the folder of the run to go on with")
@@ -168,19 +180,23 @@ def _configuration(args: argparse.Namespace) -> tuple[TrainConfig, list[str]]:
 
         config = RunFolder(args.out).config()
         for name, value in given.items():
-            if name != "steps" and value != getattr(config, name):
-                raise ValueError(f"--resume: the run has {name} {getattr(config, name)!r}, not {value!r}")
-        return dataclasses.replace(config, **given), []
-    base, notes = TrainConfig(), []
+            its = known[name].of(config)
+            if name != "steps" and value != its:
+                raise ValueError(f"--resume: the run has {name} {its!r}, not {value!r}")
+        return replace(config, **given), notes
+    base = RunConfig()
     if args.config:
         base = read_config(args.config)
-        changed = [name for name in _NETWORK if name in given and given[name] != getattr(base, name)]
+        changed = [name for name in _NETWORK if name in given and given[name] != known[name].of(base)]
         stale = [name for name in _of_the_size(base) if name not in given] if changed else []
         if stale:
-            base = from_dict({**dataclasses.asdict(base), **dict.fromkeys(stale)})
+            base = replace(base, **dict.fromkeys(stale))
             other = "is another" if len(changed) == 1 else "are others"
             notes.append(f"{', '.join(stale)}: not those of {args.config}, as {' and '.join(changed)} {other} here")
-    return from_dict(dataclasses.asdict(base) | given, "the options"), notes
+    try:
+        return replace(base, **given), notes
+    except ValueError as error:
+        raise ValueError(f"the options: {error}") from None
 
 
 #: What decides the values of a network's size.
@@ -189,21 +205,22 @@ _NETWORK = ("dataset", "model", "size", "wide_head")
 _ROUNDED = 1_000
 
 
-def _of_the_size(config: TrainConfig) -> list[str]:
+def _of_the_size(config: RunConfig) -> list[str]:
     """The values of a configuration that are those of its size: they do not hold for another one."""
     from gatelight.sizes import TASKS, ConvSize, size_of
 
-    size = size_of(config.dataset, config.size, config.model)
+    model = config.model
+    size = size_of(config.dataset, model.size, model.model)
     width = size.k if isinstance(size, ConvSize) else getattr(size, "width", 0)
     room = 1 if config.dataset in TASKS or isinstance(size, ConvSize) else _ROUNDED
-    temperature = size.temperature * (math.sqrt(10) if config.wide_head else 1.0)
+    temperature = size.temperature * (math.sqrt(10) if model.wide_head else 1.0)
     same = {
-        "layers": config.layers == getattr(size, "layers", None),
-        "width": config.width is not None and 0 <= config.width - width < room,
-        "temperature": config.temperature == temperature,
-        "thresholds": config.thresholds in (0, size.thresholds or 3),
+        "layers": model.layers == getattr(size, "layers", None),
+        "width": model.width is not None and 0 <= model.width - width < room,
+        "temperature": model.temperature == temperature,
+        "thresholds": model.thresholds in (0, size.thresholds or 3),
     }
-    return [name for name, is_same in same.items() if is_same and getattr(config, name) is not None]
+    return [name for name, is_same in same.items() if is_same and getattr(model, name) is not None]
 
 
 def _what_was_read(trainer: Trainer) -> Iterator[str]:
@@ -219,8 +236,9 @@ def _what_was_read(trainer: Trainer) -> Iterator[str]:
         f"{inputs}, {kind}{label}"
     )
     bits = trainer.model.encode(trainer.inputs[:1].to(trainer.device)).shape[1]
-    how = f" ({config.thresholds} for each value)" if config.thresholds else ""
-    yield f"{dataset.num_classes:,} classes: {some_of(dataset.classes)}; {bits:,} input bits{how}"
+    thresholds = config.model.thresholds
+    how = f" ({thresholds} for each value)" if thresholds else ""
+    yield f"{dataset.num_classes:,} classes: {shorten(dataset.classes)}; {bits:,} input bits{how}"
 
 
 def _load_dataset(name: str, folder: Path | None) -> Dataset:

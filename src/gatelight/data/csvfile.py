@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from gatelight.data.dataset import MAX_CLASSES, Dataset, Split, holdout, is_bits
 from gatelight.data.encoding import NUMBER, Column, Encoding, class_name
-from gatelight.names import some_of
+from gatelight.names import shorten
 
 MAX_BYTES = 1 << 28
 MAX_WORDS = 1_000
@@ -112,7 +112,7 @@ def _match_columns(table: _Table, encoding: Encoding) -> tuple[int, list[int]]:
     wanted = dict.fromkeys([encoding.label, *(column.name for column in encoding.columns)])
     for name in wanted:
         if name not in place:
-            raise ValueError(f"{table.path}: has no column {name!r:.60}, only {some_of(table.names)}")
+            raise ValueError(f"{table.path}: has no column {name!r:.60}, only {shorten(table.names)}")
     for name in table.names:
         if name not in wanted:
             raise ValueError(f"{table.path}: column {name!r:.60} was not in the table that was trained on")
@@ -127,7 +127,7 @@ def _features(table: _Table, index: int, column: Column) -> NDArray[np.float32]:
         for row, cell in enumerate(cells):
             if cell not in place:
                 raise ValueError(
-                    f"{table.cell(row, index)}: unknown word {cell[:40]!r}; known: {some_of(column.words)}"
+                    f"{table.cell(row, index)}: unknown word {cell[:40]!r}; known: {shorten(column.words)}"
                 )
         number = np.array([place[cell] for cell in cells])
         bits: NDArray[np.float32] = np.eye(len(place), dtype=np.float32)[number]
@@ -244,7 +244,7 @@ def _labels(table: _Table, label: int, classes: tuple[str, ...]) -> NDArray[np.i
     place = {key(name): number for number, name in enumerate(classes)}
     for row, cell in enumerate(cells):
         if key(cell) not in place:
-            raise ValueError(f"{table.cell(row, label)}: unknown class {cell[:40]!r}; known: {some_of(classes)}")
+            raise ValueError(f"{table.cell(row, label)}: unknown class {cell[:40]!r}; known: {shorten(classes)}")
     return np.array([place[key(cell)] for cell in cells], np.int64)
 
 

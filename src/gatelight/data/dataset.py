@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gatelight.data.encoding import Encoding, class_name
-from gatelight.names import some_of
+from gatelight.names import shorten
 
 #: More classes than this are taken for a mistake (labels that are really measurements or row numbers).
 MAX_CLASSES = 10_000
@@ -187,7 +187,7 @@ def class_order(given: Sequence[str], wanted: Sequence[str], where: str) -> NDAr
     place = {key(name): index for index, name in enumerate(wanted)}
     for name in given:
         if key(name) not in place or len(place) < len(wanted):
-            raise ValueError(f"{where} has the class {name!r:.60}, expected one of {some_of(tuple(wanted))}")
+            raise ValueError(f"{where} has the class {name!r:.60}, expected one of {shorten(tuple(wanted))}")
     return np.array([place[key(name)] for name in given], np.int64)
 
 

@@ -1,5 +1,7 @@
 """The bit-packed engine: runs a circuit at tens of millions of samples a second, with no compiler at run time."""
 
-from gatelight.engine.engine import Engine, Stats, available
+from gatelight.engine.benchmark import Benchmark, bench
+from gatelight.engine.engine import Engine
+from gatelight.engine.program import Stats, available
 
-__all__ = ["Engine", "Stats", "available"]
+__all__ = ["Benchmark", "Engine", "Stats", "available", "bench"]

@@ -1,4 +1,4 @@
-"""The engine's part of the native library, as csrc/engine_circuit.h declares it."""
+"""The engine's part of the native library, as csrc/include/gatelight_engine.h declares it."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def load() -> ctypes.CDLL | None:
 
 
 def check(status: int) -> None:
-    """Raise what a status of the library stands for."""
+    """Raise the error that a status of the library means."""
     if status == NO_MEMORY:
         raise MemoryError("the engine ran out of memory")
     if status != OK:

@@ -8,14 +8,15 @@ b'aag 9 4 0 3 5'
 from __future__ import annotations
 
 from gatelight.circuit import Circuit
-from gatelight.circuit.aig import Aig, to_aig, to_aiger
+from gatelight.circuit.proof.aig import Aig, to_aig, to_aiger
+from gatelight.export.format import Format, Option
 from gatelight.export.names import class_lines
 
 
 def aiger(circuit: Circuit, ascii: bool = False) -> bytes:
     """The graph of the circuit's outputs, which come before the group sums.
 
-    Inputs are named ``x0``, ``x1``, ...; outputs ``y0``, ``y1``, .... The comment tells which outputs each class
+    Inputs are named ``x0``, ``x1``, ...; outputs ``y0``, ``y1``, .... The comment says which outputs each class
     counts, and its bias.
 
     Args:
@@ -40,3 +41,18 @@ def _ascii_gates(aig: Aig) -> bytes:
     lines += [str(literal) for literal in aig.outputs.tolist()]
     lines += [f"{2 * (aig.inputs + 1 + k)} {first} {second}" for k, (first, second) in enumerate(aig.ands.tolist())]
     return ("\n".join(lines) + "\n").encode()
+
+
+def _files(circuit: Circuit, name: str, ascii: bool = False) -> dict[str, bytes]:
+    return {f"{name}.{'aag' if ascii else 'aig'}": aiger(circuit, ascii=ascii)}
+
+
+FORMAT = Format(
+    "aiger",
+    "AIGER",
+    "and-inverter graph of the gates before the sums",
+    ".aig",
+    aiger,
+    _files,
+    (Option("ascii", False, "text in place of binary"),),
+)

@@ -25,6 +25,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gatelight.circuit import Circuit
+from gatelight.export.format import Format
 from gatelight.export.logic import Gate, live_gates
 from gatelight.export.names import check_identifier, class_lines
 
@@ -71,3 +72,10 @@ def _words(keyword: str, words: Sequence[str]) -> str:
     """A line of words, continued where it is long."""
     rows = [" ".join(words[at : at + _WORDS_PER_LINE]) for at in range(0, len(words), _WORDS_PER_LINE)]
     return " \\\n ".join([f"{keyword} {rows[0]}", *rows[1:]]) if rows else keyword
+
+
+def _files(circuit: Circuit, name: str) -> dict[str, bytes]:
+    return {f"{name}.blif": blif(circuit, name).encode()}
+
+
+FORMAT = Format("blif", "BLIF", "the gates before the sums, as tables", ".blif", blif, _files)

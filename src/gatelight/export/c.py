@@ -17,11 +17,14 @@ from string import Template
 import numpy as np
 
 from gatelight.circuit import Circuit
+from gatelight.circuit.features import byte_levels
 from gatelight.export import c_text
+from gatelight.export.format import Format
+from gatelight.export.input_order import RUN_LENGTH, Plan, plan
 from gatelight.export.logic import live_gates
 from gatelight.export.names import check_identifier, class_lines
-from gatelight.export.scratch import Layout, Statement, layout, statements
-from gatelight.export.thresholds import RUN_LENGTH, Plan, byte_levels, plan
+from gatelight.export.scratch import Layout, Step, allocate
+from gatelight.export.statements import Statement, statements
 
 #: Statements in one function: few enough for compilers whose time grows faster than the function.
 _FUNCTION_STATEMENTS = 200
@@ -36,8 +39,8 @@ def c(circuit: Circuit, name: str = "net") -> dict[str, str]:
         void net_batch_u8(const uint8_t *features, size_t samples, int32_t *scores, int32_t *labels, net_word *scratch);
         int32_t net_one_u8(const uint8_t *features, int32_t *scores, net_word *scratch);
 
-    What a byte and a float stand for depends on the circuit's ``feature_kind`` and is said in the header, as is what
-    becomes of values out of range, which C cannot refuse. Scratch memory of ``NET_SCRATCH`` words is the caller's, so
+    What a byte and a float mean depends on the circuit's ``feature_kind``; the header says so. It also says what
+    happens to values out of range, which C cannot refuse. Scratch memory of ``NET_SCRATCH`` words is the caller's, so
     several threads may run the network at once. Gates that no output needs are left out.
 
     Args:
@@ -46,11 +49,12 @@ def c(circuit: Circuit, name: str = "net") -> dict[str, str]:
     """
     check_identifier(name)
     gates = live_gates(circuit)
-    body = statements(circuit, gates)
-    read = [*circuit.outputs.tolist(), *(net for gate in gates for net in gate.operands)]
+    outputs = circuit.outputs.tolist()
+    body = statements(outputs, gates)
+    read = [*outputs, *(net for gate in gates for net in gate.operands)]
     needed = np.array(sorted({net for net in read if net < circuit.inputs}), np.int64)
     order = plan(circuit, needed)
-    places = layout(circuit, order.inputs.tolist(), body)
+    places = allocate(outputs, order.inputs.tolist(), [Step(item.net, item.leaves()) for item in body])
     values = {
         "net": name,
         "NET": name.upper(),
@@ -161,3 +165,10 @@ def _float32(number: float) -> str:
     if math.isinf(number):
         return "-INFINITY" if number < 0 else "INFINITY"
     return f"{number.hex()}f"
+
+
+def _files(circuit: Circuit, name: str) -> dict[str, bytes]:
+    return {file: text.encode() for file, text in c(circuit, name).items()}
+
+
+FORMAT = Format("c", "C", "C99 without dependencies, a header and a source file", ".c", c, _files)

@@ -14,6 +14,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from gatelight.circuit import Circuit
+from gatelight.truthtable import cofactors
 
 #: A function found: its number of operations and its text with operands as {0}, {1}, ...
 _Found: TypeAlias = tuple[int, str]
@@ -23,7 +24,7 @@ _EXHAUSTIVE_ARITY = 4
 
 
 class Gate(NamedTuple):
-    """A gate that some output needs, reading each net once and none in vain.
+    """A gate that some output needs. It reads each net once, and only nets that matter.
 
     Attributes:
         net: The net it drives.
@@ -42,7 +43,7 @@ class Gate(NamedTuple):
 
 
 def live_gates(circuit: Circuit) -> list[Gate]:
-    """The gates that outputs depend on, in order, in their least form."""
+    """The gates that outputs depend on, in order, each with as few operands as possible."""
     needed = np.zeros(circuit.inputs + circuit.gates, bool)
     needed[circuit.outputs] = True
     need = needed.tolist()
@@ -59,7 +60,7 @@ def live_gates(circuit: Circuit) -> list[Gate]:
 
 
 def least(table: int, operands: tuple[int, ...]) -> tuple[int, tuple[int, ...]]:
-    """The same function with repeated operands read once and idle ones left out.
+    """The same function with repeated operands read once and those that do not matter left out.
 
     >>> least(0b0110, (7, 7)), least(0b1100, (3, 9))
     ((0, ()), (2, (3,)))
@@ -79,7 +80,7 @@ def least(table: int, operands: tuple[int, ...]) -> tuple[int, tuple[int, ...]]:
         operands = operands[:slot] + operands[slot + 1 :]
         return least(table, operands)
     for slot in range(len(operands)):
-        high, low = _cofactors(table, len(operands), slot)
+        low, high = cofactors(table, len(operands), slot)
         if high == low:
             return least(low, operands[:slot] + operands[slot + 1 :])
     return table, operands
@@ -89,17 +90,6 @@ def _insert(entry: int, arity: int, slot: int, bit: int) -> int:
     """The entry of a table of ``arity`` that has ``bit`` put into ``slot`` of a smaller entry."""
     below = arity - 1 - slot
     return (entry >> below << (below + 1)) | (bit << below) | (entry & ((1 << below) - 1))
-
-
-def _cofactors(table: int, arity: int, slot: int) -> tuple[int, int]:
-    """The tables for operand ``slot`` being one and zero."""
-    block = 1 << (arity - 1 - slot)
-    mask = (1 << block) - 1
-    high = low = 0
-    for half in range(0, 1 << (arity - 1), block):
-        low |= (table >> (2 * half) & mask) << half
-        high |= (table >> (2 * half + block) & mask) << half
-    return high, low
 
 
 @lru_cache(maxsize=1 << 17)
@@ -125,8 +115,8 @@ def _split(table: int, arity: int) -> _Found:
     slots = range(arity)
     if arity > _EXHAUSTIVE_ARITY:
         full = (1 << (1 << (arity - 1))) - 1
-        halves = [_cofactors(table, arity, slot) for slot in slots]
-        easy = [slot for slot, (high, low) in enumerate(halves) if {high, low} & {0, full} or high ^ low in (0, full)]
+        halves = [cofactors(table, arity, slot) for slot in slots]
+        easy = [slot for slot, (low, high) in enumerate(halves) if {high, low} & {0, full} or high ^ low in (0, full)]
         slots = range(easy[0], easy[0] + 1) if easy else range(1)
     return min((_split_on(table, arity, slot) for slot in slots), key=lambda found: found[0])
 
@@ -135,7 +125,7 @@ def _split_on(table: int, arity: int, slot: int) -> _Found:
     """``f = s & high | ~s & low`` for operand s, or a shorter form of it where there is one."""
     s, rest = f"{{{slot}}}", [f"{{{k}}}" for k in range(arity) if k != slot]
     full = (1 << (1 << (arity - 1))) - 1
-    high_table, low_table = _cofactors(table, arity, slot)
+    low_table, high_table = cofactors(table, arity, slot)
     high_cost, high = _find(high_table, arity - 1)
     low_cost, low = _find(low_table, arity - 1)
     high, low = high.format(*rest), low.format(*rest)

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from gatelight.circuit import Circuit
 from gatelight.circuit.evaluate import check_bits, group_sums
 from gatelight.export.names import check_identifier
-from gatelight.export.verilog import latency, widths
+from gatelight.export.rtl import latency, widths
 
 _TEXT = """\
 // Checks the module {name} on {count} vectors; needs SystemVerilog for $fatal (iverilog -g2012).

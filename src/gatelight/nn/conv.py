@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from gatelight import ops, parametrize
-from gatelight.nn.checks import check_activations, check_side, check_size, drawing, to_weights, trusted
-from gatelight.nn.dense import check_loaded_fanin, make_generator
-from gatelight.nn.rounding import LogicLayer
-from gatelight.nn.wiring import draw_sets
+from gatelight.circuit.sketch import CircuitSketch
+from gatelight.nn.checks import as_tensor, check_activations, check_side, check_size, drawing, to_weights, trusted
+from gatelight.nn.dense import check_loaded_fanin
+from gatelight.nn.layer import LogicLayer, as_init, make_generator
 from gatelight.ops import ConvShape
+from gatelight.parametrize import Init, Parametrization
+from gatelight.wiring import Given, Leaves, TreeSite
 
 
 class LogicConv2d(LogicLayer):
@@ -35,17 +39,12 @@ class LogicConv2d(LogicLayer):
         out_channels: Number of trees.
         kernel_size: Side of the window, a number or two equal ones.
         tree_depth: Levels of gates.
-        arity: Inputs of a gate.
         padding: Zeros around the image, a number or two equal ones; ``same`` keeps the image's size (odd windows,
             stride 1), ``valid`` is 0.
         stride: Steps between windows, a number or two equal ones.
-        channels_per_tree: Channels a tree reads, in groups: neighbouring trees read neighbouring channels. None lets
-            a leaf read any channel.
-        parametrization: As for :class:`~gatelight.nn.LogicDense`, like the next four.
-        estimator: Of ``iwp``.
-        init: Where the gates start.
-        init_strength: How far the init leans to its function.
-        init_spread: Standard deviation of the init.
+        parametrization: A name or a value, as for :class:`~gatelight.nn.LogicDense`; its arity is that of the gates.
+        init: Where the gates start, a name or a value.
+        wiring: What the leaves read, such as ``Leaves(channels_per_tree=2)``, or leaves [trees, leaves] as given.
         seed: Draws leaves and parameters; None takes a seed from torch's global generator.
 
     Attributes:
@@ -66,15 +65,11 @@ class LogicConv2d(LogicLayer):
         kernel_size: int | tuple[int, int],
         *,
         tree_depth: int = 3,
-        arity: int = 2,
         padding: int | tuple[int, int] | str = 0,
         stride: int | tuple[int, int] = 1,
-        channels_per_tree: int | None = None,
-        parametrization: str = "iwp",
-        estimator: str = "sin",
-        init: str = "residual",
-        init_strength: float | None = None,
-        init_spread: float | None = None,
+        parametrization: str | Parametrization = "iwp",
+        init: str | Init = "residual",
+        wiring: Any = None,
         seed: int | None = None,
     ) -> None:
         super().__init__()
@@ -83,23 +78,17 @@ class LogicConv2d(LogicLayer):
         self.kernel_size = check_side("kernel_size", kernel_size)
         self.tree_depth, self.stride = check_size("tree_depth", tree_depth), check_side("stride", stride)
         self.padding = _padding(padding, self.kernel_size, self.stride)
-        self.channels_per_tree = channels_per_tree
-        self.parametrization = parametrize.make(parametrization, arity, estimator)
-        self.init = init
+        self.parametrization = parametrize.make(parametrization)
+        self.init = as_init(init)
+        self.wiring = Leaves() if wiring is None else wiring if hasattr(wiring, "draw") else Given(wiring)
         tree = self.shape_for(self.kernel_size, self.kernel_size)
         self.tree_gates, self.leaves = tree.tree_gates, tree.leaves
         with drawing() as device:
             generator = make_generator(seed)
             fanin = self._draw_leaves(generator)
-            strength_and_spread = {"strength": init_strength, "spread": init_spread}
-            theta = self.parametrization.init(self.gates, init, generator, **strength_and_spread)
+            theta = self.parametrization.init(self.gates, self.init, generator)
         self.register_buffer("fanin", fanin.to(device))
         self.theta = nn.Parameter(theta.to(device))
-
-    @property
-    def arity(self) -> int:
-        """Inputs of a gate."""
-        return self.parametrization.arity
 
     @property
     def gates(self) -> int:
@@ -120,34 +109,17 @@ class LogicConv2d(LogicLayer):
             pool,
         )
 
-    def table(self) -> Tensor:
-        """Soft tables, differentiable in theta, [out_channels * gates of a tree, 2**arity]."""
-        return self.parametrization.table(self.theta)
-
-    @torch.no_grad()
-    def rounded_table(self) -> Tensor:
-        """Tables rounded to 0 and 1 by the parametrization's rule."""
-        return self.parametrization.rounded(self.theta)
-
     def forward(self, x: Tensor) -> Tensor:
         """Evaluate the trees: soft, or rounded inside :func:`gatelight.nn.rounded`."""
         self.check_input(x)
         x = to_weights(x, self.theta)
-        table = self.rounded_table() if self.discrete else self.table()
-        return trusted(ops.conv(x, self.fanin, table, self.shape_for(x.shape[2], x.shape[3])))
+        return trusted(ops.conv(x, self.fanin, self.current_table(), self.shape_for(x.shape[2], x.shape[3])))
 
     def check_input(self, x: Tensor) -> None:
         """Raise a ValueError unless x is [batch, in_channels, h, w] with values in [0, 1]."""
         check_activations(x)
         if x.ndim != 4 or x.shape[1] != self.in_channels:
             raise ValueError(f"the layer takes [batch, {self.in_channels}, h, w], got shape {tuple(x.shape)}")
-
-    def kernel_operands(self) -> tuple[Tensor, str]:
-        """What :func:`gatelight.ops.conv_chain` takes for this layer: theta and the name of its map to a table."""
-        if self.discrete:
-            return self.rounded_table(), "table"
-        kind = ops.kind_of(self.parametrization)
-        return (self.table(), "table") if kind is None else (self.theta, kind)
 
     def affected(self, inputs: Tensor) -> Tensor:
         """Which outputs depend on a marked input: bool [in_channels, h, w] -> bool [out_channels, h', w']."""
@@ -156,29 +128,43 @@ class LogicConv2d(LogicLayer):
         marked = torch.cat([inputs.flatten(), inputs.new_zeros(1)])[pixels].any(1)
         return marked.view(self.out_channels, shape.out_height, shape.out_width)
 
+    def emit(self, sketch: CircuitSketch, pool: int = 1) -> None:
+        """Unroll the rounded trees over all positions, with the pooling behind the layer, and add them to a circuit."""
+        image = sketch.images(self.in_channels)
+        shape = self.shape_for(image.shape[1], image.shape[2], pool)
+        trees, positions, arity = self.out_channels, shape.positions, shape.arity
+        ops.check_fanin(self.fanin, shape.window_inputs)
+        pixels = shape.leaf_pixels(self.fanin.cpu()).numpy()
+        # Index -1, the padding, reads the last entry.
+        nets: NDArray[np.int32] = np.append(image.reshape(-1), np.int32(-1))[pixels]
+        tables = self.tables_for_circuit().reshape(trees, shape.tree_gates, 1, -1)
+        first = shape.tree_gates
+        for level in reversed(range(shape.depth)):
+            gates = arity**level
+            first -= gates
+            fanin = nets.reshape(trees, gates, arity, positions).transpose(0, 1, 3, 2).reshape(-1, arity)
+            table = np.broadcast_to(tables[:, first : first + gates], (trees, gates, positions, 1 << arity))
+            nets = sketch.gates().add(fanin, table.reshape(-1, 1 << arity))
+        windows = sketch.gates().add_or(nets.reshape(-1, pool**2))
+        sketch.nets = windows.reshape(trees, shape.out_height, shape.out_width)
+
     def extra_repr(self) -> str:
         """A summary with the formula."""
-        name = "op" if self.parametrization.kind == "op" else "iwp"
-        groups = "" if self.channels_per_tree is None else f", {self.channels_per_tree} channels a tree"
+        wiring = str(self.wiring)
         side = self.kernel_size
         return (
             f"{self.in_channels} -> {self.out_channels} channels, window {side}x{side}, padding {self.padding}, "
             f"stride {self.stride}, trees of {self.tree_gates} gates of arity {self.arity} over {self.leaves} leaves"
-            f"{groups}\n{name}: {self.parametrization.describe()}, init={self.init}, {self.theta.numel()} parameters"
+            f"{wiring and ', ' + wiring}\n{self._describe_gates()}, {self.theta.numel()} parameters"
         )
 
     def _draw_leaves(self, generator: torch.Generator) -> Tensor:
-        """Distinct values of the window for the leaves of a tree where there are enough, all used equally often."""
-        window = self.kernel_size**2
-        group = self.channels_per_tree
-        if group is None:
-            return draw_sets(self.in_channels * window, self.out_channels, self.leaves, generator).int()
-        if not 1 <= group <= self.in_channels:
-            raise ValueError(f"channels_per_tree must be from 1 to {self.in_channels}, got {group}")
-        inside = draw_sets(group * window, self.out_channels, self.leaves, generator)
-        # Trees are dealt over all places at which a group of neighbouring channels can start.
-        first = torch.arange(self.out_channels) * (self.in_channels - group + 1) // self.out_channels
-        return (inside + (first * window).unsqueeze(1)).int()
+        site = TreeSite(self.in_channels, self.kernel_size**2, self.out_channels, self.leaves)
+        fanin = as_tensor("wiring", self.wiring.draw(site, generator))
+        if fanin.shape != (self.out_channels, self.leaves):
+            raise ValueError(f"leaves must be [{self.out_channels}, {self.leaves}], got {tuple(fanin.shape)}")
+        ops.check_fanin(fanin, self.in_channels * self.kernel_size**2)
+        return fanin.to("cpu", torch.int32).contiguous().clone()
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
         # Before anything is copied: a refused state leaves the layer as it was.

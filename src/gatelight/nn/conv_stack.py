@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.nn.functional import max_pool2d
 
 from gatelight import ops
+from gatelight.circuit.sketch import CircuitSketch
 from gatelight.nn.checks import to_weights, trusted
 from gatelight.nn.conv import LogicConv2d
 from gatelight.nn.fusion import FusedSequential
@@ -22,6 +23,10 @@ class ConvStep:
 
     layer: LogicConv2d
     pool: int
+
+    def emit(self, sketch: CircuitSketch) -> None:
+        """Add the layer with its pooling to a circuit."""
+        self.layer.emit(sketch, self.pool)
 
 
 class LogicConvStack(FusedSequential):
@@ -85,11 +90,11 @@ class LogicConvStack(FusedSequential):
         steps = conv_steps(layers)
         steps[0].layer.check_input(x)
         x = to_weights(x, steps[0].layer.theta)
+        shapes = step_shapes(steps, x.shape[2], x.shape[3])
+        if not ops.can_chain(x, [step.layer.theta for step in steps], shapes):
+            return self._one_by_one(x, layers)
         operands = [step.layer.kernel_operands() for step in steps]
         thetas = [theta for theta, _ in operands]
-        shapes = step_shapes(steps, x.shape[2], x.shape[3])
-        if not ops.can_chain(x, thetas, shapes):
-            return self._one_by_one(x, layers)
         fanins = [step.layer.fanin for step in steps]
         return trusted(ops.conv_chain(x, shapes, fanins, thetas, [kind for _, kind in operands]))
 

@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from gatelight.circuit.sketch import CircuitSketch
 from gatelight.nn.checks import as_tensor, check_size, describe_range, value_range
 from gatelight.ops import images
 
@@ -130,6 +131,10 @@ class Thermometer(nn.Module):
             return images.thermometer(x, thresholds)
         planes = thresholds.view(-1, self.count, *(1,) * (x.ndim - 2))
         return (_unit(x).unsqueeze(2) > planes).to(torch.float32).flatten(1, 2)
+
+    def emit(self, sketch: CircuitSketch) -> None:
+        """Begin a circuit with these thresholds."""
+        sketch.encode(self.thresholds.cpu().numpy())
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         # Thresholds move to another device but keep their precision: in half precision they would be others.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from gatelight.circuit.sketch import CircuitSketch
 from gatelight.nn.checks import check_size
 from gatelight.ops.connections import check_tensors
 
@@ -46,6 +47,10 @@ class GroupSum(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Class scores (logits)."""
         return self.counts(x) / self.temperature
+
+    def emit(self, sketch: CircuitSketch) -> None:
+        """End a circuit with the counts of the classes."""
+        sketch.count(self.classes, self.temperature)
 
     def extra_repr(self) -> str:
         """Classes and temperature."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from torch import Tensor, nn
 from torch.nn.functional import max_pool2d
 
+from gatelight.circuit.sketch import CircuitSketch
 from gatelight.nn.checks import check_activations, check_side, trusted
 
 
@@ -34,6 +35,10 @@ class OrPool2d(nn.Module):
                 f"pooling takes [batch, channels, h, w] of at least {self.size} pixels, got {tuple(x.shape)}"
             )
         return trusted(max_pool2d(x, self.size))
+
+    def emit(self, sketch: CircuitSketch) -> None:
+        """Add an OR for each window to a circuit."""
+        sketch.nets = sketch.gates().add_pool(sketch.images(), self.size)
 
     def extra_repr(self) -> str:
         """The window."""

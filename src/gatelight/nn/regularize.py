@@ -8,7 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from gatelight.names import check_name
-from gatelight.nn.dense import LogicDense, make_generator
+from gatelight.nn.dense import LogicDense
+from gatelight.nn.layer import make_generator
 from gatelight.ops.connections import check_tensors
 
 _CONSTANTS = {"zero": 0.0, "one": 1.0, "half": 0.5}

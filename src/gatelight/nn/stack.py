@@ -12,6 +12,7 @@ from gatelight.names import check_name
 from gatelight.nn.checks import to_weights, trusted
 from gatelight.nn.dense import LogicDense
 from gatelight.nn.fusion import FusedSequential
+from gatelight.nn.linking import link_hidden
 from gatelight.ops.stack import MEMORY
 
 
@@ -20,6 +21,8 @@ class LogicStack(FusedSequential):
 
     It is an ``nn.Sequential``: it saves like one, and runs like one wherever a layer is of another class, has hooks, no
     kernels take the tensors (float32 on the CPU, float32, bfloat16 or float16 on a GPU), or torch compiles the model.
+    A new stack lists the gates of its hidden layers in an order that is fast to compute, which changes ``fanin`` and
+    ``theta`` of new layers and nothing that they compute.
 
     >>> stack = LogicStack(LogicDense(8, 16, seed=0), LogicDense(16, 4, arity=3, seed=1))
     >>> import torch
@@ -42,6 +45,7 @@ class LogicStack(FusedSequential):
             layers, memory = layers[:-1], layers[-1]
         super().__init__(*layers)
         self.memory = check_name("memory mode", memory, MEMORY)
+        link_hidden(list(self))
 
     def __getitem__(self, index: Any) -> Any:
         found = super().__getitem__(index)
@@ -66,9 +70,9 @@ class LogicStack(FusedSequential):
         if any(before.out_features != after.in_features for before, after in itertools.pairwise(layers)):
             self._check_order(layers)
         x = to_weights(x, layers[0].theta)
+        if not ops.can_stack(x, [layer.theta for layer in layers]):
+            return self._one_by_one(x, layers)
         operands = [layer.kernel_operands() for layer in layers]
         thetas = [theta for theta, _ in operands]
-        if not ops.can_stack(x, thetas):
-            return self._one_by_one(x, layers)
         fanins, kinds = [layer.fanin for layer in layers], [kind for _, kind in operands]
         return trusted(ops.stack(x, fanins, thetas, kinds, self.memory))

@@ -17,7 +17,7 @@ from gatelight import native
 from gatelight.names import check_name
 from gatelight.ops.connections import check_fanin, check_tensors
 from gatelight.ops.convshape import ConvShape
-from gatelight.parametrize import IWP, OP, Parametrization
+from gatelight.parametrize import Parametrization
 
 #: What theta is: the table itself, one of IWP's estimators, or OP's logits.
 KINDS = {
@@ -41,8 +41,8 @@ _ALIGNMENT = 64
 
 def kind_of(parametrization: Parametrization) -> str | None:
     """The name by which the kernels map a parametrization's theta to tables, or None: its tables are made in torch."""
-    kind = parametrization.kind if type(parametrization) in (IWP, OP) else None
-    return kind if kind in KINDS else None
+    name = parametrization.native_map
+    return name if name in KINDS else None
 
 
 def as_matrix(name: str, x: Tensor) -> tuple[Tensor, native.Matrix]:

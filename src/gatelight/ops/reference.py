@@ -78,7 +78,7 @@ def conv(x: Tensor, fanin: Tensor, table: Tensor, shape: ConvShape) -> Tensor:
 
 def table(theta: Tensor, kind: str, arity: int) -> Tensor:
     """Tables of parameters by the name of their map, [gates, 2**arity]; ``table`` is theta itself."""
-    return theta if kind == "table" else parametrize.of_kind(kind, arity).table(theta)
+    return theta if kind == "table" else parametrize.of_map(kind, arity).table(theta)
 
 
 def stack(x: Tensor, fanins: Sequence[Tensor], thetas: Sequence[Tensor], kinds: Sequence[str]) -> Tensor:

@@ -1,29 +1,56 @@
-"""Maps from parameters to truth tables: the input-wise (IWP) and the original (OP) parametrization."""
+"""Maps from parameters to truth tables: the input-wise (IWP) and the original (OP) parametrization, and any other.
+
+A layer takes a parametrization by name or as a value, see :class:`~gatelight.parametrize.base.Parametrization`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
 
 from gatelight.names import check_name
-from gatelight.parametrize.base import Parametrization
+from gatelight.parametrize.base import Parametrization, check
+from gatelight.parametrize.inits import Init
 from gatelight.parametrize.iwp import ESTIMATORS, IWP
 from gatelight.parametrize.op import OP
 
-NAMES = ("iwp", "op")
+#: What the command and configurations call parametrizations.
+NAMED: dict[str, type[Parametrization]] = {"iwp": IWP, "op": OP}
+NAMES = tuple(NAMED)
 
-__all__ = ["ESTIMATORS", "IWP", "NAMES", "OP", "Parametrization", "make", "of_kind"]
+__all__ = ["ESTIMATORS", "IWP", "NAMED", "NAMES", "OP", "Init", "Parametrization", "make", "of_map"]
 
 
-def make(parametrization: str = "iwp", arity: int = 2, estimator: str = "sin") -> Parametrization:
-    """The parametrization of a name; ``estimator`` matters for ``iwp`` alone.
+def make(parametrization: str | Parametrization = "iwp", **options: object) -> Parametrization:
+    """The parametrization of a name with its options, or the value itself.
 
-    >>> make("op", arity=2).parameters, make("iwp", arity=2).parameters
+    >>> make("op", arity=2).parameters, make("iwp", arity=2, estimator="sigmoid").parameters
     (16, 4)
+    >>> make("op", estimator="sigmoid")
+    Traceback (most recent call last):
+    ValueError: the parametrization 'op' has no estimator
+
+    Args:
+        parametrization: A name in :data:`NAMED`, or a parametrization.
+        options: Fields of the named parametrization, such as ``arity``; None is its default.
     """
-    check_name("parametrization", parametrization, NAMES)
-    return OP(arity) if parametrization == "op" else IWP(arity, estimator)
+    given = {name: value for name, value in options.items() if value is not None}
+    if not isinstance(parametrization, str):
+        check(parametrization)
+        for name, value in given.items():
+            if getattr(parametrization, name, None) != value:
+                raise ValueError(f"{name} {value!r} is given, but the parametrization is {parametrization!r}")
+        return parametrization
+    kind = NAMED[check_name("parametrization", parametrization, NAMED)]
+    for name in given:
+        if name not in {field.name for field in dataclasses.fields(kind)}:  # type: ignore[arg-type]
+            raise ValueError(f"the parametrization {parametrization!r} has no {name}")
+    return kind(**given)
 
 
-def of_kind(kind: str, arity: int) -> Parametrization:
-    """The parametrization whose ``kind`` this is.
+def of_map(name: str, arity: int) -> Parametrization:
+    """The parametrization whose ``native_map`` this is.
 
-    >>> of_kind("iwp-sigmoid", 3)
+    >>> of_map("iwp-sigmoid", 3)
     IWP(arity=3, estimator='sigmoid')
     """
-    return OP(arity) if kind == "op" else IWP(arity, kind.removeprefix("iwp-"))
+    return OP(arity) if name == "op" else IWP(arity, name.removeprefix("iwp-"))

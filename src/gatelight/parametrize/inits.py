@@ -1,7 +1,7 @@
 """Which function each gate leans to at the start.
 
-An init is a distribution over truth tables; a parametrization then places theta near the drawn tables.
-``gaussian`` leans to none and is handled by the parametrizations themselves.
+An init is a distribution over truth tables. A parametrization then puts theta near the drawn tables.
+``gaussian`` leans to none, and parametrizations handle it themselves.
 
 | init | a gate of arity n starts near |
 |---|---|
@@ -14,6 +14,8 @@ An init is a distribution over truth tables; a parametrization then places theta
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -22,6 +24,28 @@ from gatelight import truthtable
 from gatelight.names import check_name
 
 MIXED = ("residual", "gaussian", "and-or", "and-or-residual", "uniform")
+
+
+@dataclass(frozen=True)
+class Init:
+    """Where gates start.
+
+    >>> Init("and").target_tables(1, 2, torch.Generator()).tolist()
+    [[0, 0, 0, 1]]
+
+    Attributes:
+        name: A row of the table above.
+        strength: How far theta leans to the function; None is the parametrization's own value.
+        std: Standard deviation of theta around that point; None is the parametrization's own value.
+    """
+
+    name: str = "residual"
+    strength: float | None = None
+    std: float | None = None
+
+    def target_tables(self, gates: int, arity: int, generator: torch.Generator) -> Tensor:
+        """Draw the table that each gate leans to, uint8 [gates, 2**arity]."""
+        return target_tables(self.name, gates, arity, generator)
 
 
 def names(arity: int) -> tuple[str, ...]:

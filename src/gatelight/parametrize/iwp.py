@@ -20,7 +20,8 @@ from torch import Tensor
 
 from gatelight import truthtable
 from gatelight.names import check_name
-from gatelight.parametrize.inits import target_tables
+from gatelight.parametrize.base import Parametrization
+from gatelight.parametrize.inits import Init
 
 
 @dataclass(frozen=True)
@@ -28,12 +29,12 @@ class Estimator:
     """A map from a real parameter to a table entry in [0, 1].
 
     Attributes:
-        formula: For people.
+        formula: As text.
         value: theta -> entry.
         slope: What backward takes for the derivative, straight through; None is the derivative itself.
         centre: The theta whose entry is 1/2.
         strength: Distance from the centre at which heavy-tail inits put theta (the paper's mu).
-        spread: Standard deviation of theta around that point (the paper's sigma).
+        std: Standard deviation of theta around that point (the paper's sigma).
         gaussian: Standard deviation of the gaussian init around the centre.
     """
 
@@ -42,7 +43,7 @@ class Estimator:
     slope: Callable[[Tensor], Tensor] | None
     centre: float
     strength: float
-    spread: float
+    std: float
     gaussian: float
 
 
@@ -63,7 +64,7 @@ def _sign_of_cosine(theta: Tensor) -> Tensor:
 
 
 #: With the derivative of the sine taken to be 1, a parameter past the crest would be pushed the wrong way for ever. Two
-#: estimators mend that: ``sin-st`` clamps the angle to the rising half of the sine, ``sin-sign`` (what the authors of
+#: estimators avoid that: ``sin-st`` clamps the angle to the rising half of the sine, ``sin-sign`` (what the authors of
 #: the paper have in their code) takes the sign of the true derivative, so that parameters may go round.
 ESTIMATORS = {
     "sin": Estimator("1/2 + 1/2 sin(theta)", _sin01, None, 0.0, 1.2, 0.25, 1.0),
@@ -80,7 +81,7 @@ ESTIMATORS = {
 
 
 @dataclass(frozen=True)
-class IWP:
+class IWP(Parametrization):
     """``table = estimator(theta)`` entry by entry; see the module's text.
 
     Attributes:
@@ -101,9 +102,9 @@ class IWP:
         return 1 << self.arity
 
     @property
-    def kind(self) -> str:
-        """The map's name for kernels, ``iwp-`` and the estimator."""
-        return f"iwp-{self.estimator}"
+    def native_map(self) -> str | None:
+        """``iwp-`` and the estimator; a subclass may compute something else and has none."""
+        return f"iwp-{self.estimator}" if type(self) is IWP else None
 
     def table(self, theta: Tensor) -> Tensor:
         """Soft tables, [gates, 2**arity]."""
@@ -119,27 +120,19 @@ class IWP:
         """Tables rounded entry by entry, ``table > 1/2``, [gates, 2**arity]."""
         return (ESTIMATORS[self.estimator].value(theta) > 0.5).to(theta.dtype)
 
-    def exchanged(self, theta: Tensor) -> Tensor:
-        """Parameters of the same functions with their first and last input exchanged, [gates, parameters]."""
-        return theta[:, torch.from_numpy(truthtable.exchange_ends(np.arange(self.parameters)))]
+    def swap_inputs(self, theta: Tensor) -> Tensor:
+        """Parameters of the same functions with their first and last input swapped, [gates, parameters]."""
+        return theta[:, torch.from_numpy(truthtable.swap_ends(np.arange(self.parameters)))]
 
-    def init(
-        self,
-        gates: int,
-        init: str,
-        generator: torch.Generator,
-        *,
-        strength: float | None = None,
-        spread: float | None = None,
-    ) -> Tensor:
-        """``theta ~ N(centre ± strength, spread)``, the sign from the drawn table; gaussian: around the centre."""
+    def init(self, gates: int, init: Init, generator: torch.Generator) -> Tensor:
+        """``theta ~ N(centre ± strength, std)``, the sign from the drawn table; gaussian: around the centre."""
         estimator = ESTIMATORS[self.estimator]
         noise = torch.randn(gates, self.parameters, generator=generator)
-        if init == "gaussian":
-            return estimator.centre + noise * (estimator.gaussian if spread is None else spread)
-        sign = 2.0 * target_tables(init, gates, self.arity, generator).float() - 1.0
-        mean = estimator.centre + sign * (estimator.strength if strength is None else strength)
-        return mean + noise * (estimator.spread if spread is None else spread)
+        if init.name == "gaussian":
+            return estimator.centre + noise * (estimator.gaussian if init.std is None else init.std)
+        sign = 2.0 * init.target_tables(gates, self.arity, generator).float() - 1.0
+        mean = estimator.centre + sign * (estimator.strength if init.strength is None else init.strength)
+        return mean + noise * (estimator.std if init.std is None else init.std)
 
     def describe(self) -> str:
         """The formula, for a layer's repr."""

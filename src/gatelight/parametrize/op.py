@@ -22,14 +22,15 @@ import torch
 from torch import Tensor
 
 from gatelight import truthtable
-from gatelight.parametrize.inits import target_tables
+from gatelight.parametrize.base import Parametrization
+from gatelight.parametrize.inits import Init
 
 MAX_ARITY = 3
 STRENGTH = 5.0
 
 
 @dataclass(frozen=True)
-class OP:
+class OP(Parametrization):
     """``table = softmax(theta) @ T``; see the module's text.
 
     Attributes:
@@ -52,9 +53,9 @@ class OP:
         return 1 << (1 << self.arity)
 
     @property
-    def kind(self) -> str:
-        """The map's name for kernels."""
-        return "op"
+    def native_map(self) -> str | None:
+        """``op``; a subclass may compute something else and has none."""
+        return "op" if type(self) is OP else None
 
     def table(self, theta: Tensor) -> Tensor:
         """Soft tables, [gates, 2**arity]."""
@@ -64,30 +65,22 @@ class OP:
         """The table of the function with the largest weight (the first of equals), [gates, 2**arity]."""
         return self._functions(theta)[theta.argmax(-1)]
 
-    def exchanged(self, theta: Tensor) -> Tensor:
-        """Parameters of the same functions with their first and last input exchanged, [gates, parameters]."""
-        tables = truthtable.exchange_ends(truthtable.all_tables(self.arity))
+    def swap_inputs(self, theta: Tensor) -> Tensor:
+        """Parameters of the same functions with their first and last input swapped, [gates, parameters]."""
+        tables = truthtable.swap_ends(truthtable.all_tables(self.arity))
         return theta[:, torch.from_numpy(tables @ (1 << np.arange(tables.shape[1] - 1, -1, -1)))]
 
-    def init(
-        self,
-        gates: int,
-        init: str,
-        generator: torch.Generator,
-        *,
-        strength: float | None = None,
-        spread: float | None = None,
-    ) -> Tensor:
-        """``theta = 0`` but ``strength`` at the drawn function, plus N(0, spread) noise; gaussian: N(0, 1)."""
-        if init == "gaussian":
+    def init(self, gates: int, init: Init, generator: torch.Generator) -> Tensor:
+        """``theta = 0`` but ``strength`` at the drawn function, plus N(0, std) noise; gaussian: N(0, 1)."""
+        if init.name == "gaussian":
             noise = torch.randn(gates, self.parameters, generator=generator)
-            return noise * (1.0 if spread is None else spread)
-        tables = target_tables(init, gates, self.arity, generator).long()
+            return noise * (1.0 if init.std is None else init.std)
+        tables = init.target_tables(gates, self.arity, generator).long()
         weights = 1 << torch.arange((1 << self.arity) - 1, -1, -1)
         theta = torch.zeros(gates, self.parameters)
-        theta.scatter_(1, (tables * weights).sum(1, keepdim=True), STRENGTH if strength is None else strength)
-        if spread:
-            theta += torch.randn(gates, self.parameters, generator=generator) * spread
+        theta.scatter_(1, (tables * weights).sum(1, keepdim=True), STRENGTH if init.strength is None else init.strength)
+        if init.std:
+            theta += torch.randn(gates, self.parameters, generator=generator) * init.std
         return theta
 
     def describe(self) -> str:

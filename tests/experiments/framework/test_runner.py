@@ -8,7 +8,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from gatelight import plots
-from gatelight.config import TrainConfig
+from gatelight.config import Optimization, RunConfig
 from gatelight.experiments.framework import runner
 from gatelight.experiments.framework.cell import Context, StoppedError, key, settings
 from gatelight.experiments.framework.experiment import (
@@ -160,7 +160,7 @@ def test_keys_depend_on_settings_and_version_alone(monkeypatch: pytest.MonkeyPat
     before = key(Square(1))
     monkeypatch.setattr(Square, "version", 2)
     assert key(Square(1)) != before
-    assert settings(TrainConfig(seed=0, lr=0.5)) == {"lr": 0.5}
+    assert settings(RunConfig(optimization=Optimization(lr=0.5), seed=0)) == {"lr": 0.5}
 
 
 def test_a_claim_without_results_is_not_run_yet() -> None:

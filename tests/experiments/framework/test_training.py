@@ -12,7 +12,7 @@ from gatelight.experiments.framework.networks import convolutional, recipe
 from gatelight.experiments.framework.neural_network import NeuralNetwork
 from gatelight.experiments.framework.runner import Machine
 from gatelight.experiments.framework.store import Store
-from gatelight.experiments.framework.training import TrainConfig, Training, build, gates_of
+from gatelight.experiments.framework.training import RunConfig, Training, build, gates_of
 from gatelight.experiments.paper.gate_outputs import GateOutputs
 
 TINY = Training(recipe("smoke", width=40, steps=20, eval_every=5))
@@ -67,16 +67,17 @@ def test_a_network_that_is_not_there_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("config", [recipe("smoke", depth_scale=3), convolutional("smoke", width=8, depth_scale=2)])
-def test_gates_are_counted_without_building_the_network(config: TrainConfig) -> None:
+def test_gates_are_counted_without_building_the_network(config: RunConfig) -> None:
     assert gates_of(config) == pytest.approx(build(config).gates, rel=0.02)
 
 
 def test_the_papers_setting() -> None:
     config = recipe("paper", depth_scale=20, parametrization="op")
-    assert (config.dataset, config.steps, config.batch, config.lr) == ("cifar100", 250_000, 100, 0.01)
-    assert (config.augment, config.augment_scale, config.validation) == ("crop-flip", 0.5, 0.1)
-    assert (config.layers, config.width, config.thresholds) == (4, 128_000, 3)
-    assert config.temperature == pytest.approx(100 / math.sqrt(10), abs=0.01)
+    model, how = config.model, config.optimization
+    assert (config.dataset, how.steps, how.batch, how.lr) == ("cifar100", 250_000, 100, 0.01)
+    assert (how.augment, how.augment_scale, how.validation) == ("crop-flip", 0.5, 0.1)
+    assert (model.layers, model.width, model.thresholds) == (4, 128_000, 3)
+    assert model.temperature == pytest.approx(100 / math.sqrt(10), abs=0.01)
     assert gates_of(config) == 80 * 128_000
 
 

@@ -10,7 +10,10 @@ Smoke = Callable[[str], Results]
 def _first(results: Results, init: str, parametrization: str = "iwp", estimator: str = "sin") -> float:
     norms = results.one(
         GradientNorms,
-        lambda c: (c.config.init, c.config.parametrization, c.config.estimator) == (init, parametrization, estimator),
+        lambda c: (
+            (c.config.model.gates.init, c.config.model.gates.parametrization, c.config.model.gates.estimator)
+            == (init, parametrization, estimator)
+        ),
     )["norms"]
     assert {len(row) for row in norms} == {LAYERS}
     return float(norms[0][0])

@@ -36,7 +36,7 @@ def verdict_of(experiment: Experiment, words: str, numbers: Numbers, train: Numb
 
 
 def by_parametrization(op: tuple[float, float], iwp: tuple[float, float]) -> Numbers:
-    return lambda cell: op if cell.config.parametrization == "op" else iwp
+    return lambda cell: op if cell.config.model.gates.parametrization == "op" else iwp
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_hardly_losing(
 )
 def test_and_or(residual: tuple[float, float], and_or_: tuple[float, float], gap_verdict: str, slight: str) -> None:
     def numbers(cell: Training) -> tuple[float, float]:
-        return and_or_ if cell.config.init == "and-or" else residual
+        return and_or_ if cell.config.model.gates.init == "and-or" else residual
 
     assert verdict_of(and_or.EXPERIMENT, "clear discretisation gap", numbers) == gap_verdict
     assert verdict_of(and_or.EXPERIMENT, "slightly more accurate", numbers) == slight
@@ -85,13 +85,13 @@ def test_and_or(residual: tuple[float, float], and_or_: tuple[float, float], gap
 
 def test_equal_estimators_are_not_superior() -> None:
     def spread(cell: Training) -> tuple[float, float]:
-        value = 42 + 2 * (cell.config.seed - 1) + (0.1 if cell.config.estimator == "sin" else 0)
+        value = 42 + 2 * (cell.config.seed - 1) + (0.1 if cell.config.model.gates.estimator == "sin" else 0)
         return value, value
 
     assert verdict_of(init_variance.EXPERIMENT, "than sigmoid", spread) == FAILS
 
     def better(cell: Training) -> tuple[float, float]:
-        return (45, 45) if cell.config.estimator == "sin" else (42, 42)
+        return (45, 45) if cell.config.model.gates.estimator == "sin" else (42, 42)
 
     assert verdict_of(init_variance.EXPERIMENT, "than sigmoid", better) == HOLDS
 
@@ -99,13 +99,13 @@ def test_equal_estimators_are_not_superior() -> None:
 def test_regularizers() -> None:
     def dropout(plain: float, *dropped: float) -> Numbers:
         table = dict(zip((0.0, *regularizers.DROPOUT), (plain, *dropped), strict=True))
-        return lambda cell: (table[cell.config.dropout],) * 2
+        return lambda cell: (table[cell.config.model.dropout],) * 2
 
     assert verdict_of(regularizers.EXPERIMENT, "dropout degrades", dropout(30, 50, 49, 50)) == FAILS
     assert verdict_of(regularizers.EXPERIMENT, "dropout degrades", dropout(50, 49, 48, 47)) == HOLDS
 
     def connections(with_them: float) -> Numbers:
-        return lambda cell: (with_them if cell.config.residual_fraction else 45.0,) * 2
+        return lambda cell: (with_them if cell.config.model.residual_fraction else 45.0,) * 2
 
     assert verdict_of(regularizers.EXPERIMENT, "a little accuracy", connections(10)) == FAILS
     assert verdict_of(regularizers.EXPERIMENT, "a little accuracy", connections(43)) == HOLDS
@@ -114,7 +114,7 @@ def test_regularizers() -> None:
 
 def test_thresholds_that_nobody_reads_decide_nothing() -> None:
     def gains(cell: Training) -> tuple[float, float]:
-        return (50 + (cell.config.thresholds or 0),) * 2
+        return (50 + (cell.config.model.thresholds or 0),) * 2
 
     for experiment in (resolution.EXPERIMENT, resolution.CONVOLUTIONAL_EXPERIMENT):
         assert verdict_of(experiment, "the logic network does not", lambda _cell: (50, 50)) == IN_PART
@@ -123,7 +123,7 @@ def test_thresholds_that_nobody_reads_decide_nothing() -> None:
 
 def test_class_heads() -> None:
     def numbers(cell: Training) -> tuple[float, float]:
-        return (20, 20) if cell.config.wide_head else (15, 15)
+        return (20, 20) if cell.config.model.wide_head else (15, 15)
 
     assert verdict_of(class_head.EXPERIMENT, "wider last layer", numbers) == HOLDS
 
@@ -135,7 +135,7 @@ def test_class_heads() -> None:
 def test_the_sigmoid_catches_up_at_the_end(ratios: tuple[float, ...], expected: str) -> None:
     cells = GRADIENT_NORM.cells("cpu")
     made: list[tuple[Any, dict[str, Any]]] = [
-        (c, {"norms": [[r if c.config.estimator == "sigmoid" else 1.0] * 40 for r in ratios]})
+        (c, {"norms": [[r if c.config.model.gates.estimator == "sigmoid" else 1.0] * 40 for r in ratios]})
         for c in cells
         if isinstance(c, GradientNorms)
     ]

@@ -48,7 +48,9 @@ def grad_like(out: Tensor) -> Tensor:
 def expected(x: Tensor, fanin: Tensor, theta: Tensor, shape: ConvShape, kind: str) -> list[Tensor]:
     wide_x, wide = x.double().requires_grad_(), theta.double().requires_grad_()
     name, _, estimator = kind.partition("-")
-    table = wide if kind == "table" else parametrize.make(name, shape.arity, estimator or "sin").table(wide)
+    table = (
+        wide if kind == "table" else parametrize.make(name, arity=shape.arity, estimator=estimator or None).table(wide)
+    )
     out = reference.conv(wide_x, fanin, table, shape)
     return [out.detach(), *torch.autograd.grad(out, (wide_x, wide), grad_like(out))]
 

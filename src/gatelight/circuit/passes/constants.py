@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from gatelight.circuit.passes.netlist import ALL, Index, Netlist
+from gatelight.circuit.passes.netlist import Index, Netlist
+from gatelight.truthtable import ALL
 
 
 def constants(net: Netlist, gates: Index) -> int:

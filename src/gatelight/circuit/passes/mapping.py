@@ -1,4 +1,4 @@
-"""Mapping: gates that only one other gate reads are swallowed by it, as long as it keeps to k inputs."""
+"""Mapping: a gate absorbs the gates that only it reads, as long as it has no more than k inputs."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from numpy.typing import NDArray
 
 from gatelight.circuit.evaluate import apply_tables
 from gatelight.circuit.ir import Circuit
-from gatelight.circuit.passes.netlist import ONES, Index, Netlist, Tables, cofactors
+from gatelight.circuit.passes.netlist import Index, Netlist, Tables
 from gatelight.circuit.passes.outputs import settle_outputs
 from gatelight.circuit.passes.simplify import LOCAL, run_rounds
-from gatelight.truthtable import MAX_ARITY
+from gatelight.truthtable import MAX_ARITY, ONES, fix_position
 
 
 def map_to_arity(circuit: Circuit, k: int) -> Circuit:
@@ -37,31 +37,31 @@ def map_to_arity(circuit: Circuit, k: int) -> Circuit:
 
 
 def _absorb_all(net: Netlist) -> int:
-    """Let every gate swallow what it can, inputs first; the number of gates swallowed."""
+    """Let every gate absorb what it can, inputs first; return how many gates were absorbed."""
     read = np.concatenate([net.fanin[net.fanin >= 0], net.outputs >> 1, net.outputs >> 1])
-    # Outputs count twice: a gate that is put out must stay, though one other gate may read it.
+    # Outputs count twice: a gate that is an output must stay, even if only one gate reads it.
     fanout = np.bincount(read, minlength=net.inputs + net.gates + 1)
-    swallowed = np.zeros(net.gates, bool)
+    absorbed = np.zeros(net.gates, bool)
     for gates in net.by_level():
-        _absorb_level(net, gates, fanout, swallowed)
-    net.keep(~swallowed)
-    return int(swallowed.sum())
+        _absorb_level(net, gates, fanout, absorbed)
+    net.keep(~absorbed)
+    return int(absorbed.sum())
 
 
-def _absorb_level(net: Netlist, gates: Index, fanout: Index, swallowed: NDArray[np.bool_]) -> None:
-    """Let the gates of one level swallow what they can."""
+def _absorb_level(net: Netlist, gates: Index, fanout: Index, absorbed: NDArray[np.bool_]) -> None:
+    """Let the gates of one level absorb what they can."""
     costs = _costs(net, gates, fanout)
     # The cheapest first: after each success the gates start again with what costs no further input.
     while (growth := int(costs.min())) < net.width:
         for position in range(net.width):
             which = np.flatnonzero(costs[position] == growth)
             if len(which):
-                _absorb(net, gates[which], position, fanout, swallowed)
+                _absorb(net, gates[which], position, fanout, absorbed)
                 costs[:, which] = _costs(net, gates[which], fanout)
 
 
 def _costs(net: Netlist, gates: Index, fanout: Index) -> Index:
-    """What it costs to swallow each fanin, in further inputs, int64 [width, gates]; the width where it cannot be."""
+    """How many more inputs it takes to absorb each fanin, int64 [width, gates]; the width where that is impossible."""
     source = net.fanin[:, gates]
     costs = np.full(source.shape, net.width)
     position, which = np.nonzero((source >= net.inputs) & (fanout[source] == 1))
@@ -89,20 +89,20 @@ def _inputs(
     return outer, other, (other[:, None] == outer[None]) & (other >= 0)[:, None]
 
 
-def _absorb(net: Netlist, gates: Index, position: int, fanout: Index, swallowed: NDArray[np.bool_]) -> None:
-    """Swallow the fanins of gates at one position."""
+def _absorb(net: Netlist, gates: Index, position: int, fanout: Index, absorbed: NDArray[np.bool_]) -> None:
+    """Absorb the fanins of gates at one position."""
     inner = net.fanin[position, gates] - net.inputs
     outer, other, known = _inputs(net, gates, position)
     shared = known.any(1)
     operands = _place(outer, other, known, (other >= 0) & ~shared)
     chosen = apply_tables(net.table[inner], operands[::-1])[:, 0]
-    low, high = cofactors(net.table[gates], position)
+    low, high = fix_position(net.table[gates], position)
     # An input that both read is now read once less.
     np.subtract.at(fanout, other[shared], 1)
     net.table[gates] = (low & ~chosen) | (high & chosen)
     net.fanin[:, gates] = outer
     net.changed[gates] = True
-    swallowed[inner] = True
+    absorbed[inner] = True
 
 
 def _place(

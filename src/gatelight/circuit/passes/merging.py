@@ -1,4 +1,4 @@
-"""Simulation-guided merging: nets that look alike on random inputs and are proved equal become one."""
+"""Simulation-guided merging: nets that agree on random inputs and are proved equal become one."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from gatelight.circuit.aig import FALSE, Builder
 from gatelight.circuit.evaluate import simulate, words_per_block
 from gatelight.circuit.ir import Circuit
 from gatelight.circuit.passes.netlist import Index, Netlist
-from gatelight.circuit.prover import compare
+from gatelight.circuit.proof.aig import FALSE, Builder
+from gatelight.circuit.proof.prover import compare
 
 #: Takes a circuit and pairs of literals that may be equal, [pairs, 2], and says which surely are, bool [pairs].
 Judge = Callable[[Circuit, Index], NDArray[np.bool_]]
@@ -78,13 +78,13 @@ def _rounds_at_once(circuit: Circuit) -> int:
 
 
 def by_cones(circuit: Circuit, pairs: Index) -> NDArray[np.bool_]:
-    """Check pairs on all values of a small cut below both nets; what no small cut shows stays open."""
+    """Check pairs on all values of a small cut below both nets; False where no small cut decides."""
     checker = _Cones(circuit)
     return np.array([checker.same(member, leader) for member, leader in pairs.tolist()], bool)
 
 
 def by_prover(circuit: Circuit, pairs: Index) -> NDArray[np.bool_]:
-    """Check pairs by :func:`by_cones`, and those left open by formal proof."""
+    """Check pairs by :func:`by_cones`, and those it cannot decide by formal proof."""
     sure = by_cones(circuit, pairs)
     builder = Builder(circuit.inputs)
     nets = np.append(builder.add(circuit), FALSE)
@@ -106,8 +106,8 @@ class _Cones:
     """Evaluates the gates between a cut and two nets on all values of the cut, held in whole numbers as bits.
 
     Every equality found serves the checks after it, which read the leader in the member's place. So a class whose
-    members lie on one long path is settled in one go, each member by the few gates that are left below it.
-    What this does not show is looked at once more as the circuit has it: the cut may be a better one there.
+    members lie on one long path is decided in one pass, each member by the few gates that are left below it.
+    What this does not show is checked again on the circuit as it was, where the cut may be a better one.
     """
 
     def __init__(self, circuit: Circuit) -> None:

@@ -1,4 +1,4 @@
-"""The form passes work on: literals instead of nets, tables without an end.
+"""The form that passes work on: literals instead of nets, and tables of 64 entries.
 
 A *literal* is ``2 * net + negated``; one more net, behind the last gate, is the constant false. Passes say "read this
 literal instead of that gate" by writing :attr:`Netlist.literal`, and :meth:`Netlist.pull` rewrites the readers.
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from gatelight.circuit.evaluate import levels
 from gatelight.circuit.ir import TABLE_MASK, Circuit
-from gatelight.truthtable import MAX_ARITY
+from gatelight.truthtable import MAX_ARITY, fix_position, negate_position, swap_positions
 
 Index = NDArray[np.int64]
 Tables = NDArray[np.uint64]
@@ -27,35 +27,9 @@ Tables = NDArray[np.uint64]
 #: Rewrites some gates of one level and returns how many gates, or inputs of gates, it removed.
 Rule: TypeAlias = "Callable[[Netlist, Index], int]"
 
-#: Entries in which position p is one, uint64 [6].
-ONES = np.array([sum(1 << k for k in range(64) if k >> p & 1) for p in range(MAX_ARITY)], np.uint64)
-ALL = np.uint64(2**64 - 1)
-
-
-def cofactors(table: Tables, position: int) -> tuple[Tables, Tables]:
-    """The tables after fixing one position to zero and to one."""
-    ones, step = ONES[position], np.uint64(1 << position)
-    low, high = table & ~ones, table & ones
-    return low | (low << step), high | (high >> step)
-
-
-def negate_position(table: Tables, position: int) -> Tables:
-    """The tables after negating one position."""
-    ones, step = ONES[position], np.uint64(1 << position)
-    turned: Tables = ((table & ones) >> step) | ((table & ~ones) << step)
-    return turned
-
-
-def swap_positions(table: Tables, low: int, high: int) -> Tables:
-    """The tables after exchanging two positions, ``low < high``."""
-    step = np.uint64((1 << high) - (1 << low))
-    moved = (table ^ (table >> step)) & ONES[low] & ~ONES[high]
-    swapped: Tables = table ^ moved ^ (moved << step)
-    return swapped
-
 
 class Netlist:
-    """A circuit under work: mutable, not validated, made from a circuit and turned back into one.
+    """A circuit while passes change it: mutable, not validated, made from a circuit and converted back to one.
 
     Attributes:
         inputs: Number of input bits; they are kept whatever happens.
@@ -124,7 +98,7 @@ class Netlist:
             self.fanin[position, which] = np.where(constant, -1, after >> 1)
             negated = (after & 1) == 1
             table = self.table[which]
-            low, high = cofactors(table, position)
+            low, high = fix_position(table, position)
             fixed = np.where(negated, high, low)
             turned = np.where(negated, negate_position(table, position), table)
             self.table[which] = np.where(constant, fixed, turned)
@@ -175,7 +149,7 @@ class Netlist:
                 return
 
     def keep(self, kept: NDArray[np.bool_]) -> None:
-        """Remove the other gates, which nothing may read any more, and number the nets anew."""
+        """Remove the other gates, which nothing may read any more, and renumber the nets."""
         old_false = self.false
         number = np.full(self.inputs + self.gates + 1, -1, np.int64)
         number[: self.inputs] = np.arange(self.inputs)
@@ -236,7 +210,7 @@ class Netlist:
         )
 
     def to_circuit(self) -> Circuit:
-        """The circuit; outputs must be plain nets by now, which :func:`settle_outputs` sees to."""
+        """The circuit; outputs must be plain nets, which :func:`settle_outputs` makes sure of."""
         source = self.source
         group = np.repeat(np.arange(source.classes), np.diff(source.group_start))
         counts = np.bincount(group[self.origin], minlength=source.classes)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from gatelight.circuit.passes.netlist import ALL, ONES, Index, Netlist, Tables, negate_position
+from gatelight.circuit.passes.netlist import Index, Netlist, Tables
+from gatelight.truthtable import ALL, ONES, negate_position
 
 
 def fold_outputs(net: Netlist) -> int:
@@ -18,9 +19,9 @@ def fold_outputs(net: Netlist) -> int:
 def settle_outputs(net: Netlist) -> int:
     """Make every output a plain net again and return how many gates that took.
 
-    A gate that outputs read only negated is negated itself, and so are its readers' inputs. What is left, negated
-    inputs and nets put out both ways, gets one inverter each; constants that were not folded get a gate without
-    inputs.
+    A gate that outputs read only negated is negated itself, and so are its readers' inputs. What is left,
+    negated inputs and nets that are outputs both negated and not, gets one inverter each. Constants that were not
+    folded get a gate without inputs.
     """
     _negate_gates(net)
     constants = np.unique(net.outputs[net.outputs >= net.false])

@@ -1,4 +1,4 @@
-"""Runs the passes to a fixpoint and tells what each of them removed."""
+"""Runs the passes until nothing changes, and reports what each of them removed."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from gatelight.circuit.passes.netlist import Netlist, Rule
 from gatelight.circuit.passes.outputs import fold_outputs, settle_outputs
 from gatelight.circuit.passes.support import support
 from gatelight.circuit.passes.wires import wires
+from gatelight.circuit.proof.equivalence import Match
 
 #: The rules that look at one gate at a time, in the order they are applied to it.
 RULES: Mapping[str, Rule] = MappingProxyType(
@@ -58,7 +59,7 @@ class Report:
 
 @dataclass(frozen=True, eq=False)
 class Simplified:
-    """A simplified circuit and how its outputs answer to those it came from.
+    """A simplified circuit, and which of its outputs is which of the original circuit's.
 
     Attributes:
         circuit: The result.
@@ -72,6 +73,13 @@ class Simplified:
     origin: NDArray[np.int64]
     folded: NDArray[np.int8]
 
+    @property
+    def match(self) -> Match:
+        """How the original outputs correspond to those of ``circuit``, for :mod:`gatelight.circuit.proof`."""
+        partner = np.full(len(self.folded), -1, np.int64)
+        partner[self.origin] = np.arange(len(self.origin))
+        return Match(partner, self.folded)
+
 
 def simplify(circuit: Circuit, level: int = 1) -> Simplified:
     """Remove what can be removed without changing a score.
@@ -80,7 +88,7 @@ def simplify(circuit: Circuit, level: int = 1) -> Simplified:
         circuit: The circuit.
         level: 1 for the local rules; 2 also merges nets that random simulation finds alike and an exhaustive check
             of a small cone proves equal; 3 also asks the prover about the others (see
-            :mod:`gatelight.circuit.equivalence`; a RuntimeError if there is none).
+            :mod:`gatelight.circuit.proof.equivalence`; a RuntimeError if there is none).
 
     >>> from gatelight.circuit.random import layered_circuit
     >>> done = simplify(layered_circuit(16, (32, 32, 20), seed=1))
@@ -100,7 +108,7 @@ def simplify(circuit: Circuit, level: int = 1) -> Simplified:
 
 
 def run_passes(circuit: Circuit, passes: tuple[str, ...]) -> Simplified:
-    """Run some of :data:`PASSES` to their common fixpoint."""
+    """Run some of :data:`PASSES` until none of them changes anything."""
     unknown = set(passes) - set(PASSES)
     if unknown:
         raise ValueError(f"passes must be among {', '.join(PASSES)}, got {', '.join(sorted(unknown))}")
@@ -132,7 +140,7 @@ def _round(net: Netlist, passes: tuple[str, ...]) -> dict[str, int]:
 
 
 def _finish(net: Netlist, removed: dict[str, int], rounds: int) -> Simplified:
-    """Turn the netlist back into a circuit and close the account."""
+    """Turn the netlist back into a circuit and write the report."""
     gates = {name: count for name, count in removed.items() if name not in ("support", "fold_outputs")}
     gates["outputs"] = -settle_outputs(net)
     report = Report(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from gatelight.circuit.passes.netlist import ONES, Index, Netlist, cofactors
+from gatelight.circuit.passes.netlist import Index, Netlist
+from gatelight.truthtable import ONES, fix_position
 
 _STEPS = np.uint64(1) << np.arange(len(ONES), dtype=np.uint64)
 
@@ -35,7 +36,7 @@ def _merge(net: Netlist, gates: Index, position: int, other: int) -> int:
     column = net.fanin[position, gates]
     which = gates[(column == net.fanin[other, gates]) & (column >= 0)]
     if len(which):
-        low, high = cofactors(net.table[which], position)
+        low, high = fix_position(net.table[which], position)
         net.table[which] = (low & ~ONES[other]) | (high & ONES[other])
         net.drop(position, which)
     return len(which)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 from gatelight import data
+from gatelight.config import RunConfig
 
 
 class StoppedError(Exception):
@@ -71,10 +72,14 @@ def settings(value: Any) -> dict[str, Any]:
 
     Defaults are left out so that a new option, which leaves old runs as they were, leaves their keys as well.
 
-    >>> from gatelight.config import TrainConfig
-    >>> settings(TrainConfig(width=100, seed=3))
+    >>> from gatelight.config import ModelConfig
+    >>> settings(RunConfig(model=ModelConfig(width=100), seed=3))
     {'width': 100, 'seed': 3}
     """
+    if isinstance(value, RunConfig):
+        # By the flat names of its leaves, as before runs were nested.
+        default = RunConfig().to_flat()
+        return {name: item for name, item in value.to_flat().items() if item != default[name]}
     plain: dict[str, Any] = {}
     for field in dataclasses.fields(value):
         item = getattr(value, field.name)

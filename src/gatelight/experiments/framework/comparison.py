@@ -12,7 +12,7 @@ from gatelight import plots
 from gatelight.experiments.framework import accuracy, figures
 from gatelight.experiments.framework.accuracy import percent, points
 from gatelight.experiments.framework.experiment import FAILS, HOLDS, IN_PART, Judgement, Results, verdict
-from gatelight.experiments.framework.training import TrainConfig, Training
+from gatelight.experiments.framework.training import RunConfig, Training
 
 #: The depth scale at which soft and rounded accuracy are compared.
 BARS = 5
@@ -26,11 +26,11 @@ def accuracies(results: Results, parametrization: str, depth: int, what: str = "
 
 def depths(results: Results) -> list[int]:
     """The depth scales, ascending."""
-    return sorted({c.config.depth_scale for c, _ in results.all(Training)})
+    return sorted({c.config.model.depth_scale for c, _ in results.all(Training)})
 
 
-def _is(config: TrainConfig, parametrization: str, depth: int) -> bool:
-    return config.parametrization == parametrization and config.depth_scale == depth
+def _is(config: RunConfig, parametrization: str, depth: int) -> bool:
+    return config.model.gates.parametrization == parametrization and config.model.depth_scale == depth
 
 
 def ahead(results: Results) -> Judgement:
@@ -88,7 +88,7 @@ def ratio_of_steps(op: dict[str, Any], iwp: dict[str, Any]) -> float | None:
 
 
 def _curves(results: Results, parametrization: str) -> dict[int, dict[str, Any]]:
-    found = results.all(Training, lambda c: c.config.parametrization == parametrization)
+    found = results.all(Training, lambda c: c.config.model.gates.parametrization == parametrization)
     return {cell.config.seed: result["curve"] for cell, result in found}
 
 
@@ -118,7 +118,7 @@ def draw(results: Results) -> Figure:
     for index, p in enumerate(("op", "iwp")):
         _curve(curve, results, p, index)
     curve.set_xscale("log")
-    shown = sorted({c.config.depth_scale for c, _ in results.found(Training)})
+    shown = sorted({c.config.model.depth_scale for c, _ in results.found(Training)})
     curve.set_xticks(shown, [str(d) for d in shown])
     curve.minorticks_off()
     curve.set(xlabel="depth scale D", ylabel="discretised test accuracy [%]")
@@ -131,8 +131,8 @@ def draw(results: Results) -> Figure:
 
 def _curve(axes: Axes, results: Results, parametrization: str, index: int) -> None:
     by_depth: dict[int, list[float]] = {}
-    for cell, result in results.found(Training, lambda c: c.config.parametrization == parametrization):
-        by_depth.setdefault(cell.config.depth_scale, []).append(100 * result["best"]["discrete_accuracy"])
+    for cell, result in results.found(Training, lambda c: c.config.model.gates.parametrization == parametrization):
+        by_depth.setdefault(cell.config.model.depth_scale, []).append(100 * result["best"]["discrete_accuracy"])
     if by_depth:
         at = sorted(by_depth)
         figures.points(axes, at, [by_depth[d] for d in at], parametrization.upper(), index)

@@ -10,7 +10,7 @@ import torch
 
 from gatelight.experiments.framework.cell import Context, dataset
 from gatelight.experiments.framework.networks import recipe
-from gatelight.experiments.framework.training import TrainConfig, seconds_of, snapshots
+from gatelight.experiments.framework.training import RunConfig, seconds_of, snapshots
 from gatelight.metrics import gradient_norms
 from gatelight.nn import LogicNetwork
 
@@ -29,15 +29,15 @@ class GradientNorms:
 
     version: ClassVar[int] = 1
     timed: ClassVar[bool] = False
-    config: TrainConfig
+    config: RunConfig
     steps: tuple[int, ...]
 
     @property
     def label(self) -> str:
         """Network and seed."""
         c = self.config
-        fixed = f" fixed {c.residual_fraction:g}" if c.residual_fraction else ""
-        return f"{c.parametrization} {c.estimator} {c.init}{fixed} seed={c.seed}"
+        fixed = f" fixed {c.model.residual_fraction:g}" if c.model.residual_fraction else ""
+        return f"{c.model.gates.parametrization} {c.model.gates.estimator} {c.model.gates.init}{fixed} seed={c.seed}"
 
     @property
     def seconds(self) -> float:
@@ -47,8 +47,8 @@ class GradientNorms:
     def run(self, context: Context) -> dict[str, Any]:
         """The norms of each layer, first to last; null for a layer without parameters."""
         train = dataset(self.config.dataset, context.data).train
-        x = torch.from_numpy(train.x[: self.config.batch]).to(context.device)
-        y = torch.from_numpy(train.y[: self.config.batch]).to(context.device)
+        x = torch.from_numpy(train.x[: self.config.optimization.batch]).to(context.device)
+        y = torch.from_numpy(train.y[: self.config.optimization.batch]).to(context.device)
 
         def measure(model: LogicNetwork) -> list[float | None]:
             return [None if math.isnan(norm) else norm for norm in gradient_norms(model.train(), x, y)]
@@ -56,7 +56,7 @@ class GradientNorms:
         return {"norms": snapshots(self.config, self.steps, measure, context)}
 
 
-def network(scale: str, **changes: Any) -> TrainConfig:
+def network(scale: str, **changes: Any) -> RunConfig:
     """The 40-layer network of a scale, for which gradients and gate outputs are measured."""
     sizes: dict[str, dict[str, Any]] = {
         "smoke": {"width": 600, "batch": 20},

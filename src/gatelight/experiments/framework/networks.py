@@ -9,23 +9,23 @@ import math
 from typing import Any
 
 from gatelight.data.catalog import TASKS
-from gatelight.experiments.framework.training import TrainConfig, Training
+from gatelight.experiments.framework.training import RunConfig, Training, from_flat
 
 
-def recipe(scale: str, **changes: Any) -> TrainConfig:
+def recipe(scale: str, **changes: Any) -> RunConfig:
     """The training that all experiments of a scale share, with what one of them changes.
 
     ``paper`` is the published setting. ``cpu`` keeps its recipe on CIFAR-10 with narrower layers and fewer steps;
     the temperature shrinks with the square root of the gates of a class, as the paper has it for CIFAR-100.
 
-    >>> recipe("cpu").width, recipe("cpu").temperature, recipe("paper").temperature
+    >>> recipe("cpu").model.width, recipe("cpu").model.temperature, recipe("paper").model.temperature
     (2000, 12.5, 31.62)
     """
     values: dict[str, Any] = {**_RECIPES[scale], **changes}
     if "temperature" not in values:
         classes = TASKS[values["dataset"]].classes
         values["temperature"] = round(100 * math.sqrt(values["width"] / 128_000 * 10 / classes), 2)
-    return TrainConfig(**values)
+    return from_flat(values)
 
 
 #: Everything that decides a run is said here or by the experiment, so that no default can change a kept result.
@@ -46,13 +46,13 @@ _RECIPES: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
-def convolutional(scale: str, **changes: Any) -> TrainConfig:
+def convolutional(scale: str, **changes: Any) -> RunConfig:
     """As :func:`recipe` for the convolutional network: k is 256 in the paper, 16 at ``cpu``.
 
     At ``cpu`` the temperature is that of size S, 20 for k = 32, shrunk with the square root of k, and batches are
     small, which leaves time for more steps.
 
-    >>> convolutional("cpu").temperature, convolutional("paper").temperature
+    >>> convolutional("cpu").model.temperature, convolutional("paper").model.temperature
     (14.14, 40.0)
     """
     bases: dict[str, dict[str, Any]] = {
@@ -68,12 +68,13 @@ def weight_decay(parametrization: str) -> float:
     return 0.002 if parametrization == "op" else 0.0
 
 
-def words(config: TrainConfig, seeds: int) -> str:
+def words(config: RunConfig, seeds: int) -> str:
     """A training in words, for the page."""
-    wide = f"k = {config.width}" if config.model == "cdlgn" else f"{config.width:,} gates wide"
+    model, how = config.model, config.optimization
+    wide = f"k = {model.width}" if model.model == "cdlgn" else f"{model.width:,} gates wide"
     return (
-        f"{config.dataset}, {wide}, {config.steps or 0:,} steps of {config.batch} samples, Adam lr {config.lr}, "
-        f"augmentation {config.augment}, {config.validation:.0%} validation, {seeds} seed{'s' if seeds > 1 else ''}"
+        f"{config.dataset}, {wide}, {how.steps or 0:,} steps of {how.batch} samples, Adam lr {how.lr}, "
+        f"augmentation {how.augment}, {how.validation:.0%} validation, {seeds} seed{'s' if seeds > 1 else ''}"
     )
 
 

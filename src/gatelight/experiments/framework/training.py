@@ -5,24 +5,23 @@ This file alone knows the trainer, its configuration and its run folder; other e
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from gatelight.config import TrainConfig
+from gatelight.config import RunConfig, from_flat, replace
 from gatelight.data import Split
 from gatelight.data.catalog import task
-from gatelight.experiments.framework.cell import Context, StoppedError, dataset
+from gatelight.experiments.framework.cell import Context, StoppedError, dataset, settings
 from gatelight.files import write_text
 from gatelight.metrics import accuracy
 from gatelight.nn import LogicNetwork
 from gatelight.run import RunFolder, build_model, load_model
 from gatelight.train import Trainer
 
-__all__ = ["TrainConfig", "Training", "build", "gates_of", "seconds_of", "snapshots"]
+__all__ = ["RunConfig", "Training", "build", "from_flat", "gates_of", "seconds_of", "snapshots"]
 
 #: Measured on two cores, in seconds: a step of any network, and a gate in training for one sample.
 _STEP = 0.6e-3
@@ -40,25 +39,24 @@ class Training:
 
     version: ClassVar[int] = 1
     timed: ClassVar[bool] = False
-    config: TrainConfig
+    config: RunConfig
 
     @property
     def label(self) -> str:
         """Data set, network and seed."""
-        c = self.config
-        parts = [c.dataset, c.model, c.parametrization, c.init, f"D={c.depth_scale}"]
-        default = TrainConfig()
-        for name in _IN_LABEL:
-            if getattr(c, name) != getattr(default, name):
-                parts.append(f"{name.replace('_', '-')}={getattr(c, name)}")
+        c, gates = self.config, self.config.model.gates
+        parts = [c.dataset, c.model.model, gates.parametrization, gates.init, f"D={c.model.depth_scale}"]
+        changed = settings(c)
+        parts += [f"{name.replace('_', '-')}={changed[name]}" for name in _IN_LABEL if name in changed]
         return " ".join([*parts, f"seed={c.seed}"])
 
     @property
     def seconds(self) -> float:
         """About how long it takes on two cores."""
-        steps = self.config.steps or 0
+        how = self.config.optimization
+        steps = how.steps or 0
         # Beside those on the way, it measures on test and training set at the end.
-        return seconds_of(self.config, steps, evaluations=8 + steps / (self.config.eval_every or 1))
+        return seconds_of(self.config, steps, evaluations=8 + steps / (how.eval_every or 1))
 
     def run(self, context: Context) -> dict[str, Any]:
         """Train to the end, going on from where an interrupted run stood."""
@@ -87,44 +85,44 @@ _IN_LABEL = (
 _CURVE = ("step", "loss", "soft_accuracy", "discrete_accuracy")
 
 
-def build(config: TrainConfig) -> LogicNetwork:
+def build(config: RunConfig) -> LogicNetwork:
     """The network of a configuration, before training."""
     return build_model(config, task(config.dataset))
 
 
-def gates_of(config: TrainConfig) -> int:
+def gates_of(config: RunConfig) -> int:
     """About how many gates a sample goes through.
 
     They are counted in a network of the smallest width, since a wide one takes long to build.
 
-    >>> gates_of(TrainConfig(dataset="digits", layers=3, width=500))
+    >>> gates_of(from_flat({"dataset": "digits", "layers": 3, "width": 500}))
     1500
     """
-    unit = task(config.dataset).classes if config.model == "dlgn" else 1
-    layout = {name: getattr(config, name) for name in ("dataset", "model", "size", "layers", "depth_scale")}
-    narrow = TrainConfig(**layout, wide_head=config.wide_head, width=unit, seed=0)
-    return _count_gates(narrow) * (config.width or 0) // unit
+    model = config.model
+    unit = task(config.dataset).classes if model.model == "dlgn" else 1
+    layout = {name: getattr(model, name) for name in ("model", "size", "layers", "depth_scale", "wide_head")}
+    return _count_gates(from_flat({"dataset": config.dataset, "width": unit, **layout})) * (model.width or 0) // unit
 
 
 @functools.cache
-def _count_gates(config: TrainConfig) -> int:
+def _count_gates(config: RunConfig) -> int:
     return build(config).gates
 
 
-def seconds_of(config: TrainConfig, steps: int, evaluations: float = 0.0) -> float:
+def seconds_of(config: RunConfig, steps: int, evaluations: float = 0.0) -> float:
     """About how long training takes on two cores.
 
-    >>> 1 < seconds_of(TrainConfig(dataset="digits", layers=4, width=2_000, batch=100), 2_000) < 4
+    >>> 1 < seconds_of(from_flat({"dataset": "digits", "layers": 4, "width": 2_000, "batch": 100}), 2_000) < 4
     True
     """
     # An evaluation runs forward alone, which is a third of a step. Interventions draw a number for every gate.
     evaluated = evaluations * (150 if config.dataset == "digits" else 5_000) / 3
-    trained = steps * (config.batch or 0) * (10 if config.intervention else 1)
-    return 0.2 + steps * _STEP + (trained + evaluated) * gates_of(config) * _GATE[config.model]
+    trained = steps * (config.optimization.batch or 0) * (10 if config.model.intervention else 1)
+    return 0.2 + steps * _STEP + (trained + evaluated) * gates_of(config) * _GATE[config.model.model]
 
 
 def snapshots(
-    config: TrainConfig, at: Sequence[int], measure: Callable[[LogicNetwork], Any], context: Context
+    config: RunConfig, at: Sequence[int], measure: Callable[[LogicNetwork], Any], context: Context
 ) -> list[Any]:
     """Train and measure the network after each of the given numbers of steps, in ascending order.
 
@@ -133,7 +131,7 @@ def snapshots(
     path = context.folder / "snapshots.json"
     taken: list[Any] = json.loads(path.read_text("utf-8")) if path.exists() else []
     for step in at[len(taken) :]:
-        trainer = _trainer(dataclasses.replace(config, steps=max(step, 1), eval_every=max(step, 1)), context)
+        trainer = _trainer(replace(config, steps=max(step, 1), eval_every=max(step, 1)), context)
         if step and not trainer.run(context.stop):
             raise StoppedError
         taken.append(measure(trainer.model))
@@ -142,7 +140,7 @@ def snapshots(
     return taken
 
 
-def _trainer(config: TrainConfig, context: Context, advanced: Callable[[float, str], None] | None = None) -> Trainer:
+def _trainer(config: RunConfig, context: Context, advanced: Callable[[float, str], None] | None = None) -> Trainer:
     """A trainer in the cell's folder that stands where the last one was interrupted."""
     folder = context.folder / "run"
     observer = _ProgressObserver(advanced) if advanced else None

@@ -31,7 +31,7 @@ def cells(scale: str) -> list[Cell]:
 
 
 def _get(results: Results, init: str, depth: int, what: str) -> list[float]:
-    found = results.all(Training, lambda c: c.config.init == init and c.config.depth_scale == depth)
+    found = results.all(Training, lambda c: c.config.model.gates.init == init and c.config.model.depth_scale == depth)
     return [result["best"][what] for _, result in found]
 
 
@@ -41,7 +41,7 @@ def _gaps(results: Results, init: str, depth: int) -> list[float]:
 
 
 def _both_depths(results: Results) -> tuple[int, int]:
-    low, high = sorted({c.config.depth_scale for c, _ in results.all(Training)})
+    low, high = sorted({c.config.model.depth_scale for c, _ in results.all(Training)})
     return low, high
 
 
@@ -84,10 +84,10 @@ def _deep(results: Results) -> Judgement:
 def draw(results: Results) -> Figure:
     """Soft and rounded accuracy of both inits, one panel for each depth."""
     found = results.found(Training)
-    shown = sorted({c.config.depth_scale for c, _ in found})
+    shown = sorted({c.config.model.depth_scale for c, _ in found})
     figure, panels = plots.new_figure(len(shown), width=3.6, height=3.0)
     for axes, depth in zip(panels, shown, strict=True):
-        here = [(c.config.init, result) for c, result in found if c.config.depth_scale == depth]
+        here = [(c.config.model.gates.init, result) for c, result in found if c.config.model.depth_scale == depth]
         accuracy.bars(axes, INITS, [[result for init, result in here if init == one] for one in INITS])
         figures.legend_above(axes, f"D = {depth}")
     return figure

@@ -62,11 +62,13 @@ def convolutional_cells(scale: str) -> list[Cell]:
 
 def _groups(results: Results, found: list[tuple[Training, dict[str, Any]]]) -> dict[str, list[float]]:
     """Accuracies by variant; temperatures descend through the variants of unchanged width."""
-    temperatures = sorted({c.config.temperature or 0.0 for c in _trainings(results) if not c.config.wide_head})[::-1]
+    temperatures = sorted(
+        {c.config.model.temperature or 0.0 for c in _trainings(results) if not c.config.model.wide_head}
+    )[::-1]
     groups: dict[str, list[float]] = {name: [] for name in VARIANTS}
     for cell, result in found:
-        rank = 0 if cell.config.wide_head else temperatures.index(cell.config.temperature or 0.0)
-        name = WIDE if cell.config.wide_head else (PLAIN, ROOT, TENTH)[rank]
+        rank = 0 if cell.config.model.wide_head else temperatures.index(cell.config.model.temperature or 0.0)
+        name = WIDE if cell.config.model.wide_head else (PLAIN, ROOT, TENTH)[rank]
         groups[name].append(result["best"]["discrete_accuracy"])
     return groups
 

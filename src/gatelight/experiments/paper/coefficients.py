@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from gatelight import plots
 from gatelight.experiments.framework.cell import Cell, Context
 from gatelight.experiments.framework.experiment import Claim, Experiment, Judgement, Results, verdict
-from gatelight.parametrize import IWP
+from gatelight.parametrize import IWP, Init
 
 BINS = 50
 SAMPLES = 100_000
@@ -60,7 +60,7 @@ class Coefficients:
         """Histogram over [0, 1], mean, shares above 0.9 and between 1/4 and 3/4, drawn by the init that layers use."""
         iwp = IWP(2, self.estimator)
         generator = torch.Generator().manual_seed(self.seed)
-        theta = iwp.init(SAMPLES // 4, "true", generator, strength=self.mu, spread=self.sigma)
+        theta = iwp.init(SAMPLES // 4, Init("true", self.mu, self.sigma), generator)
         omega = iwp.table(theta).flatten()
         return {
             "histogram": (torch.histc(omega, BINS, 0.0, 1.0) / len(omega)).tolist(),

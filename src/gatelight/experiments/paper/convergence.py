@@ -42,7 +42,7 @@ def draw(results: Results) -> Figure:
     """Best rounded accuracy so far, against steps."""
     figure, (axes,) = plots.new_figure(width=5.5, height=3.6)
     for index, p in enumerate(("op", "iwp")):
-        runs = [result for cell, result in results.found(Training) if cell.config.parametrization == p]
+        runs = [result for cell, result in results.found(Training) if cell.config.model.gates.parametrization == p]
         rows = best_so_far(runs)
         if rows:
             figures.line(axes, runs[0]["curve"]["step"], rows, p.upper(), index)

@@ -45,7 +45,8 @@ def cells(scale: str) -> list[Cell]:
 
 def _of(results: Results, parametrization: str, depth: int) -> dict[str, Any]:
     return results.one(
-        Training, lambda c: c.config.parametrization == parametrization and c.config.depth_scale == depth
+        Training,
+        lambda c: c.config.model.gates.parametrization == parametrization and c.config.model.depth_scale == depth,
     )
 
 
@@ -90,7 +91,7 @@ def _ahead(results: Results) -> Judgement:
 def draw(results: Results) -> Figure:
     """The gap over training, on validation; test accuracies at the end."""
     figure, (curve, bar) = plots.new_figure(2, width=4.4, height=3.3)
-    found = {(c.config.parametrization, c.config.depth_scale): r for c, r in results.found(Training)}
+    found = {(c.config.model.gates.parametrization, c.config.model.depth_scale): r for c, r in results.found(Training)}
     for index, (p, depth) in enumerate(RUNS):
         if (p, depth) in found:
             rows = found[p, depth]["curve"]
@@ -113,7 +114,7 @@ def settings(scale: str) -> str:
     """The networks in words."""
     config = run(scale, "iwp", 1).config
     decay = f"weight decay {weight_decay('op')} for OP, none for IWP"
-    return f"{words(config, 1)}; learning rate: {config.schedule}; residual init; {decay}"
+    return f"{words(config, 1)}; learning rate: {config.optimization.schedule}; residual init; {decay}"
 
 
 EXPERIMENT = Experiment(

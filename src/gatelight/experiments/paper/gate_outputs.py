@@ -18,7 +18,7 @@ from gatelight.experiments.framework import figures
 from gatelight.experiments.framework.cell import Cell, Context, dataset
 from gatelight.experiments.framework.experiment import Claim, Experiment, Judgement, Results, verdict
 from gatelight.experiments.framework.gradients import LAYERS, network
-from gatelight.experiments.framework.training import TrainConfig, seconds_of, snapshots
+from gatelight.experiments.framework.training import RunConfig, seconds_of, snapshots
 from gatelight.metrics import activation_histograms
 from gatelight.nn import LogicNetwork
 
@@ -37,13 +37,13 @@ class GateOutputs:
 
     version: ClassVar[int] = 1
     timed: ClassVar[bool] = False
-    config: TrainConfig
+    config: RunConfig
     steps: tuple[int, ...]
 
     @property
     def label(self) -> str:
         """Init and seed."""
-        return f"{self.config.init} after {', '.join(map(str, self.steps))} steps seed={self.config.seed}"
+        return f"{self.config.model.gates.init} after {', '.join(map(str, self.steps))} steps seed={self.config.seed}"
 
     @property
     def seconds(self) -> float:
@@ -52,7 +52,7 @@ class GateOutputs:
 
     def run(self, context: Context) -> dict[str, Any]:
         """For each step and layer the shares of outputs in equal parts of [0, 1]."""
-        images = dataset(self.config.dataset, context.data).test.x[: self.config.batch]
+        images = dataset(self.config.dataset, context.data).test.x[: self.config.optimization.batch]
         x = torch.from_numpy(images).to(context.device)
 
         def measure(model: LogicNetwork) -> list[list[float]]:
@@ -70,7 +70,7 @@ def cells(scale: str) -> list[Cell]:
 
 
 def _histograms(results: Results, init: str) -> list[list[list[float]]]:
-    found: list[list[list[float]]] = results.one(GateOutputs, lambda c: c.config.init == init)["histograms"]
+    found: list[list[list[float]]] = results.one(GateOutputs, lambda c: c.config.model.gates.init == init)["histograms"]
     return found
 
 
@@ -122,7 +122,7 @@ def _and_or(results: Results) -> Judgement:
 
 def _training(results: Results) -> Judgement:
     stages = _histograms(results, "residual")
-    steps = results.all(GateOutputs, lambda c: c.config.init == "residual")[0][0].steps
+    steps = results.all(GateOutputs, lambda c: c.config.model.gates.init == "residual")[0][0].steps
     front = [sum(at_half(row) for row in rows[: LAYERS // 2]) / (LAYERS // 2) for rows in stages]
     back = [sum(at_half(row) for row in rows[LAYERS // 2 :]) / (LAYERS - LAYERS // 2) for rows in stages]
     text = "; ".join(f"{s} batches {a:.0%} and {b:.0%}" for s, a, b in zip(steps, front, back, strict=True))
@@ -136,7 +136,7 @@ def _training(results: Results) -> Judgement:
 def draw(results: Results) -> Figure:
     """Each init at the start, then residual as it trains."""
     figure, panels = plots.new_figure(5, 2, width=2.7, height=2.4)
-    shown = [(cell.config.init, result["histograms"][0]) for cell, result in results.found(GateOutputs)]
+    shown = [(cell.config.model.gates.init, result["histograms"][0]) for cell, result in results.found(GateOutputs)]
     for cell, result in results.found(GateOutputs, lambda c: len(c.steps) > 1):
         later = list(zip(cell.steps, result["histograms"], strict=True))[1:]
         shown += [(f"residual, {step} batches", rows) for step, rows in later]
@@ -150,8 +150,9 @@ def draw(results: Results) -> Figure:
 def settings(scale: str) -> str:
     """The network in words."""
     c = network(scale)
-    width = 200 if scale == "smoke" else c.width
-    return f"IWP, {LAYERS} layers of {width:,} gates, {c.batch} test images of {c.dataset}, lr {c.lr}, one seed"
+    width = 200 if scale == "smoke" else c.model.width
+    how = c.optimization
+    return f"IWP, {LAYERS} layers of {width:,} gates, {how.batch} test images of {c.dataset}, lr {how.lr}, one seed"
 
 
 EXPERIMENT = Experiment(

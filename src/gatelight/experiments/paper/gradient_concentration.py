@@ -16,6 +16,7 @@ from matplotlib.figure import Figure
 from gatelight import ops, parametrize, plots
 from gatelight.experiments.framework.cell import Cell, Context
 from gatelight.experiments.framework.experiment import FAILS, HOLDS, Claim, Experiment, Judgement, Results, verdict
+from gatelight.parametrize import Init
 
 BINS = 81
 NEAR_ZERO = 0.1
@@ -56,13 +57,8 @@ class Derivatives:
         maker = parametrize.make(self.parametrization)
         generator = torch.Generator().manual_seed(self.seed)
         gaussian = self.init == "gaussian"
-        theta = maker.init(
-            self.samples,
-            self.init,
-            generator,
-            strength=None if gaussian else self.strength,
-            spread=self.strength if gaussian else 0.0,
-        )
+        init = Init(self.init, None, self.strength) if gaussian else Init(self.init, self.strength, 0.0)
+        theta = maker.init(self.samples, init, generator)
         x = torch.full((1, 2 * self.samples), 0.5, requires_grad=True)
         fanin = torch.arange(2 * self.samples, dtype=torch.int32).view(-1, 2)
         (gradient,) = torch.autograd.grad(ops.lut(x, fanin, maker.table(theta)).sum(), x)

@@ -43,7 +43,11 @@ def _norms(
 
     def wanted(cell: GradientNorms) -> bool:
         c = cell.config
-        return (c.init, c.parametrization, c.estimator) == (init, parametrization, estimator)
+        return (c.model.gates.init, c.model.gates.parametrization, c.model.gates.estimator) == (
+            init,
+            parametrization,
+            estimator,
+        )
 
     return [result["norms"][step] for _, result in results.all(GradientNorms, wanted)]
 
@@ -97,7 +101,7 @@ def _multiple(results: Results) -> Judgement:
 
 
 def _estimators(results: Results) -> Judgement:
-    steps = results.all(GradientNorms, lambda c: c.config.estimator == "sigmoid")[0][0].steps
+    steps = results.all(GradientNorms, lambda c: c.config.model.gates.estimator == "sigmoid")[0][0].steps
     ratios = [
         _middle(_norms(results, "residual", "iwp", "sigmoid", i))
         / _middle(_norms(results, "residual", "iwp", "sin", i))
@@ -152,7 +156,10 @@ def draw(results: Results) -> Figure:
 def _found(results: Results, init: str, parametrization: str, estimator: str, step: int) -> list[list[float]]:
     found = results.found(
         GradientNorms,
-        lambda c: (c.config.init, c.config.parametrization, c.config.estimator) == (init, parametrization, estimator),
+        lambda c: (
+            (c.config.model.gates.init, c.config.model.gates.parametrization, c.config.model.gates.estimator)
+            == (init, parametrization, estimator)
+        ),
     )
     return [result["norms"][step] for _, result in found]
 
@@ -161,7 +168,7 @@ def settings(scale: str) -> str:
     """The network in words."""
     c = network(scale)
     seeds = "one seed" if scale == "smoke" else "3 seeds"
-    return f"{LAYERS} layers of {c.width:,} gates, one batch of {c.batch} of {c.dataset}, {seeds}"
+    return f"{LAYERS} layers of {c.model.width:,} gates, one batch of {c.optimization.batch} of {c.dataset}, {seeds}"
 
 
 EXPERIMENT = Experiment(

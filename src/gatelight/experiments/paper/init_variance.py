@@ -17,7 +17,7 @@ from gatelight.experiments.framework.accuracy import best_so_far, percent
 from gatelight.experiments.framework.cell import Cell
 from gatelight.experiments.framework.experiment import Claim, Experiment, Judgement, Results, verdict
 from gatelight.experiments.framework.networks import convolution, dense, seeds, words
-from gatelight.experiments.framework.training import TrainConfig, Training
+from gatelight.experiments.framework.training import RunConfig, Training
 
 DENSE_DEPTH, CONVOLUTIONAL_DEPTH = 5, 2
 #: What differs from the standard init and estimator.
@@ -41,9 +41,15 @@ def convolutional_cells(scale: str) -> list[Cell]:
     ]
 
 
-def variant(config: TrainConfig) -> str:
+def variant(config: RunConfig) -> str:
     """The name of a run's variant."""
-    return NARROW if config.init_strength is not None else SIGMOID if config.estimator == "sigmoid" else NORMAL
+    return (
+        NARROW
+        if config.model.gates.init_strength is not None
+        else SIGMOID
+        if config.model.gates.estimator == "sigmoid"
+        else NORMAL
+    )
 
 
 def _accuracies(results: Results, name: str) -> list[float]:

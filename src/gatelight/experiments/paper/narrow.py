@@ -29,9 +29,9 @@ def cells(scale: str) -> list[Cell]:
 
 def _ratio_at_20(results: Results) -> Judgement:
     def deep(cell: Cell) -> bool:
-        return isinstance(cell, Training) and cell.config.depth_scale == deepest
+        return isinstance(cell, Training) and cell.config.model.depth_scale == deepest
 
-    deepest = max(c.config.depth_scale for c in results.wanted if isinstance(c, Training))
+    deepest = max(c.config.model.depth_scale for c in results.wanted if isinstance(c, Training))
     wanted = [cell for cell in results.wanted if deep(cell)]
     return ratio(Results(wanted, [(cell, result) for cell, result in results.finished if deep(cell)]))
 

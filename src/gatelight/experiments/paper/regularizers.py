@@ -19,7 +19,7 @@ from gatelight.experiments.framework.cell import Cell
 from gatelight.experiments.framework.experiment import Claim, Experiment, Judgement, Results, verdict
 from gatelight.experiments.framework.gradients import GradientNorms, network
 from gatelight.experiments.framework.networks import dense, words
-from gatelight.experiments.framework.training import TrainConfig, Training
+from gatelight.experiments.framework.training import RunConfig, Training
 from gatelight.nn.regularize import INTERVENTIONS
 
 DROPOUT = (0.02, 0.05, 0.1)
@@ -48,15 +48,15 @@ def cells(scale: str) -> list[Cell]:
     return made
 
 
-def name_of(config: TrainConfig) -> str:
+def name_of(config: RunConfig) -> str:
     """The regularizer of a run."""
-    if config.dropout:
-        return f"dropout {config.dropout:g}"
-    if config.intervention:
-        return f"intervention {config.intervention_value}"
-    if config.residual_fraction:
+    if config.model.dropout:
+        return f"dropout {config.model.dropout:g}"
+    if config.model.intervention:
+        return f"intervention {config.model.intervention_value}"
+    if config.model.residual_fraction:
         return FIXED
-    return DEEP_PLAIN if config.depth_scale == DEEP else PLAIN
+    return DEEP_PLAIN if config.model.depth_scale == DEEP else PLAIN
 
 
 def _get(results: Results, name: str, part: str = "best", what: str = "discrete_accuracy") -> list[float]:
@@ -81,7 +81,7 @@ def _dropout(results: Results) -> Judgement:
 
 
 def _interventions(results: Results) -> Judgement:
-    names = sorted({name_of(c.config) for c, _ in results.all(Training, lambda c: c.config.intervention > 0)})
+    names = sorted({name_of(c.config) for c, _ in results.all(Training, lambda c: c.config.model.intervention > 0)})
     plain = fmean(_get(results, PLAIN))
     text = ", ".join(f"{n.split()[1]} {100 * fmean(_get(results, n)):.1f} %" for n in names)
     below = [fmean(_get(results, n)) < plain for n in names]
@@ -106,7 +106,9 @@ def _connections(results: Results) -> Judgement:
 
 def _norms(results: Results, *, fixed: bool, init: str) -> list[float]:
     """Norms of the layers that have parameters, first to last."""
-    found = results.one(GradientNorms, lambda c: bool(c.config.residual_fraction) == fixed and c.config.init == init)
+    found = results.one(
+        GradientNorms, lambda c: bool(c.config.model.residual_fraction) == fixed and c.config.model.gates.init == init
+    )
     return [norm for norm in found["norms"][0] if norm is not None]
 
 
@@ -141,7 +143,7 @@ def draw(results: Results) -> Figure:
     gradient.set_yscale("log")
     for index, (cell, result) in enumerate(results.found(GradientNorms)):
         norms = [(layer, norm) for layer, norm in enumerate(result["norms"][0], 1) if norm]
-        label = FIXED + ", gaussian" if cell.config.residual_fraction else f"{cell.config.init} init"
+        label = FIXED + ", gaussian" if cell.config.model.residual_fraction else f"{cell.config.model.gates.init} init"
         figures.line(gradient, [layer for layer, _ in norms], [[norm for _, norm in norms]], label, index)
     gradient.set(xlabel="layer", ylabel="mean |dLoss/d$\\theta$|")
     gradient.legend(fontsize=7)
@@ -151,9 +153,10 @@ def draw(results: Results) -> Figure:
 def settings(scale: str) -> str:
     """The networks in words."""
     norms = network(scale)
+    width, batch = norms.model.width, norms.optimization.batch
     return (
         f"IWP; {words(dense(scale, 1, 0).config, SEEDS[scale])}; D = 1, residual connections (which start "
-        f"gaussian) D = {DEEP}; gradient norms: 40 layers of {norms.width:,} gates, a batch of {norms.batch} of "
+        f"gaussian) D = {DEEP}; gradient norms: 40 layers of {width:,} gates, a batch of {batch} of "
         f"{norms.dataset}, one seed"
     )
 

@@ -73,7 +73,7 @@ def _convolution(scale: str, thresholds: int, seed: int) -> Training:
 def _by_threshold(found: Sequence[tuple[Any, dict[str, Any]]], part: str, what: str) -> dict[int, list[float]]:
     groups: dict[int, list[float]] = {}
     for cell, result in found:
-        thresholds: int = (cell.config.thresholds or 0) if isinstance(cell, Training) else cell.thresholds
+        thresholds: int = (cell.config.model.thresholds or 0) if isinstance(cell, Training) else cell.thresholds
         groups.setdefault(thresholds, []).append(result[part][what])
     return dict(sorted(groups.items()))
 
@@ -92,7 +92,7 @@ def _logic_does_not(results: Results) -> Judgement:
     groups = _by_threshold(results.all(Training), "best", "discrete_accuracy")
     coarsest = fmean(groups[min(groups)])
     gained = max(fmean(values) - coarsest for values in groups.values())
-    shares = {c.config.thresholds or 0: share_read(c) for c, _ in results.all(Training)}
+    shares = {c.config.model.thresholds or 0: share_read(c) for c, _ in results.all(Training)}
     unread = ", ".join(f"{100 * share:.0f} % of {t}" for t, share in sorted(shares.items()) if share < 1)
     return Judgement(
         _series(groups),
@@ -105,9 +105,9 @@ def _logic_does_not(results: Results) -> Judgement:
 def share_read(cell: Training) -> float:
     """The share of the encoder's bits that first-layer gates read at most: all of them in the paper's networks."""
     c = cell.config
-    shape, thresholds, width = TASKS[c.dataset].shape, c.thresholds or 1, c.width or 1
-    if c.model == "cdlgn":
-        return min(1.0, (1 << c.tree_depth) * width / (9 * shape[0] * thresholds))
+    shape, thresholds, width = TASKS[c.dataset].shape, c.model.thresholds or 1, c.model.width or 1
+    if c.model.model == "cdlgn":
+        return min(1.0, (1 << c.model.tree_depth) * width / (9 * shape[0] * thresholds))
     return min(1.0, 2 * width / (math.prod(shape) * thresholds))
 
 

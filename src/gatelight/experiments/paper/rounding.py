@@ -18,7 +18,7 @@ from gatelight import plots, truthtable
 from gatelight.experiments.framework import figures
 from gatelight.experiments.framework.cell import Cell, Context
 from gatelight.experiments.framework.experiment import FAILS, HOLDS, Claim, Experiment, Judgement, Results, verdict
-from gatelight.parametrize import IWP, OP
+from gatelight.parametrize import IWP, OP, Init
 
 NORMS = (0.5, 1.0, 2.0, 3.0, 10.0, float("inf"))
 #: The paper's example: function and weight.
@@ -59,7 +59,7 @@ class Roundings:
         """For each norm the share of gates not rounded to a nearest function, and the mean of the excess distance."""
         maker = IWP(self.arity) if self.parametrization == "iwp" else OP(self.arity)
         generator = torch.Generator().manual_seed(self.seed)
-        theta = maker.init(self.samples, "gaussian", generator, spread=self.deviation)
+        theta = maker.init(self.samples, Init("gaussian", std=self.deviation), generator)
         soft, rounded = maker.table(theta).double(), maker.rounded(theta).double()
         taken = distances(soft - rounded)
         nearest = torch.full_like(taken, float("inf"))

@@ -17,7 +17,7 @@ from gatelight import ops, plots
 from gatelight.experiments.framework import figures
 from gatelight.experiments.framework.cell import Cell, Context, dataset
 from gatelight.experiments.framework.experiment import Claim, Experiment, Judgement, Results, verdict
-from gatelight.experiments.framework.training import TrainConfig, build
+from gatelight.experiments.framework.training import build, from_flat
 from gatelight.nn import LogicNetwork
 from gatelight.ops import cpu
 
@@ -80,7 +80,8 @@ class Cost:
 
     def _build(self, name: str) -> LogicNetwork:
         options: dict[str, Any] = {"parametrization": name} if name in PARAMETRIZATIONS else {"estimator": name}
-        return build(TrainConfig(dataset=self.dataset, layers=self.layers, width=self.width, seed=0, **options))
+        size = {"dataset": self.dataset, "layers": self.layers, "width": self.width}
+        return build(from_flat({**size, **options, "seed": 0}))
 
 
 def _time(net: LogicNetwork, bits: Tensor, y: Tensor) -> tuple[float, float]:

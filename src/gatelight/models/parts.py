@@ -1,0 +1,45 @@
+"""What all layers of a network are made of, as values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from gatelight import parametrize, wiring
+from gatelight.config import Gates
+from gatelight.parametrize import IWP, Init, Parametrization
+from gatelight.wiring import Wiring
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What all layers of a network are made of.
+
+    Attributes:
+        parametrization: Maps parameters to tables.
+        init: Where the gates start.
+        wiring: Draws the connections of the dense layers.
+    """
+
+    parametrization: Parametrization = IWP()  # noqa: RUF009 - a frozen value
+    init: Init = Init()  # noqa: RUF009 - a frozen value
+    wiring: Wiring = wiring.NAMED["clustered"]
+
+    @classmethod
+    def of(cls, gates: Gates, wiring_name: str, **values: Any) -> Parts:
+        """The parts that a configuration names; ``values`` are parts as they are, in place of its names."""
+        made: dict[str, Any] = {
+            "parametrization": values.get("parametrization") or _named(gates),
+            "init": values.get("init") or Init(gates.init, gates.init_strength, gates.init_std),
+            "wiring": wiring.make(values.get("wiring") or wiring_name),
+        }
+        return cls(**made)
+
+
+def _named(gates: Gates) -> Parametrization:
+    """The parametrization of a name with its options. Others must have their defaults."""
+    kind = parametrize.NAMED.get(gates.parametrization)
+    options: dict[str, Any] = {"arity": gates.arity}
+    if kind is None or hasattr(kind, "estimator") or gates.estimator != Gates().estimator:
+        options["estimator"] = gates.estimator
+    return parametrize.make(gates.parametrization, **options)
