@@ -15,7 +15,8 @@ import torch
 from torch import Tensor, nn
 
 from gatelight.nn import LogicConv2d, LogicConvStack, OrPool2d
-from gatelight.ops import ConvShape, cpu
+from gatelight.ops import ConvShape
+from gatelight.ops.backends import cpu
 
 
 @dataclass(frozen=True)
@@ -158,8 +159,8 @@ def saved_values(stack: LogicConvStack, x: Tensor) -> tuple[float, int]:
     shapes = stack.shapes(x.shape[2], x.shape[3])
     fanins = [layer.fanin for layer in stack.layers]
     thetas = [layer.theta.detach() for layer in stack.layers]
-    kinds = ["iwp-sin"] * len(shapes)
-    _, saved = cpu.conv_fwd(x.flatten(1).t(), shapes, fanins, thetas, kinds, keep=True)
+    maps = ["iwp-sin"] * len(shapes)
+    _, [saved] = cpu.conv_chain_fwd(x.flatten(1).t(), shapes, fanins, thetas, maps)
     coefficients = sum(theta.numel() for theta in thetas)
     pooled = sum(len(f) * s.out_height * s.out_width for f, s in zip(fanins, shapes, strict=True)) * len(x)
     return saved.numel() / 4 - coefficients, pooled

@@ -27,10 +27,11 @@ import gpu_model
 import torch
 from torch import Tensor, nn
 
-from gatelight import gpu, ops, parametrize
+from gatelight import ops, parametrize
 from gatelight.models import Parts, dense_layers
 from gatelight.nn import LogicStack
-from gatelight.ops import triton
+from gatelight.ops.backends import triton
+from gatelight.training import cuda_graphs
 from gatelight.wiring import NAMED
 
 
@@ -126,7 +127,7 @@ def measure(case: Case, device: gpu_model.Gpu) -> dict[str, float]:
         net = gpu_model.Network(case.features, case.layers, case.width, parameters)
         bound = gpu_model.bound(net, case.batch, device)
         launched = seconds(step, case.repeat)
-        _, replay = gpu.record(step)
+        _, replay = cuda_graphs.record(step)
         graphed = seconds(replay, case.repeat)
         values = {"bound": bound, "launched": launched, "graph": graphed, "fraction": bound / graphed}
         measured |= {f"{parametrization} {name}": value for name, value in values.items()}

@@ -10,7 +10,7 @@ from __future__ import annotations
 import torch
 
 from gatelight.nn import LogicDense
-from gatelight.ops import cpu
+from gatelight.ops.backends import cpu
 
 
 def extra_bytes(layers: int, width: int, batch: int, mode: str) -> int:
@@ -18,7 +18,7 @@ def extra_bytes(layers: int, width: int, batch: int, mode: str) -> int:
     x = torch.zeros(width, batch)
     stack = [LogicDense(width, width, seed=i) for i in range(layers)]
     operands = [layer.fanin for layer in stack], [layer.theta.detach() for layer in stack], ["iwp-sin"] * layers
-    saved = cpu.stack_fwd(x, *operands, mode)[1]
+    [saved] = cpu.dense_chain_fwd(x, *operands, mode)[1]
     return saved.numel() + cpu.work_bytes(x, *operands, mode)
 
 

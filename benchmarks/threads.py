@@ -22,7 +22,7 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from gatelight import models
-from gatelight.ops import cpu
+from gatelight.ops.backends import cpu
 
 
 def steps_per_second(threads: int, torch_threads: int, steps: int, batch: int = 100) -> float:

@@ -32,7 +32,7 @@ from torch import Tensor, nn
 from gatelight import ops, parametrize
 from gatelight.models import Parts, dense_layers
 from gatelight.nn import LogicDense, LogicStack
-from gatelight.ops import cpu
+from gatelight.ops.backends import cpu
 from gatelight.wiring import NAMED
 from gatelight.wiring.clustered import WIDE
 

@@ -122,7 +122,7 @@ def test_own_file(tmp_path: Path) -> None:
         (["train", "--config", "none.json"], "no configuration at none.json"),
         (["train", "none.npz"], "none.npz"),
         (["train", "--device", "gpu"], "expected auto, cpu or cuda"),
-        (["train", "--threads", "0"], "--threads must be at least 1"),
+        (["train", "--threads", "0"], "threads must be at least 1"),
         (["train", "adult", "--data", "none"], "adult"),
         (["train", "--augment", "crpo"], "did you mean 'crop'"),
         (["eval", "none"], "no checkpoint at none"),
@@ -272,7 +272,7 @@ def test_eval_refuses_other_classes_and_other_inputs(tmp_path: Path, capsys: pyt
     ("flags", "message"),
     [
         (["--thresholds", "0"], "those of digits are not only 0 and 1"),
-        (["--parametrization", "op", "--estimator", "sigmoid"], "op has none"),
+        (["--parametrization", "op", "--estimator", "sigmoid"], "the parametrization 'op' has no estimator"),
         (["--intervention-value", "one"], "needs an intervention above 0"),
         (["--tree-depth", "4"], "for the model cdlgn"),
         (["--channels-per-tree", "2"], "for the model cdlgn"),

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gatelight import checkpoint, engine
+from gatelight import engine
 from gatelight.cli import main
+from gatelight.training import checkpoint
 
 FAST = ["--width", "60", "--layers", "2", "--steps", "40", "--lr", "0.1", "--temperature", "4", "--quiet"]
 needs_engine = pytest.mark.skipif(not engine.available(), reason="the native library is not built")

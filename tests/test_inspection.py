@@ -5,8 +5,9 @@ import json
 import numpy as np
 import torch
 
-from gatelight import inspection, metrics
+from gatelight import inspection
 from gatelight.nn import GroupSum, LogicDense, LogicNetwork
+from gatelight.training import metrics
 
 
 def test_measures_are_those_of_metrics() -> None:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from gatelight.discretization import discretize
     from gatelight.engine import Engine
     from gatelight.nn import rounded
+    from gatelight.training.fit import fit
 
 __version__ = "0.1.0"
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "discretize",
     "engine",
     "export",
+    "fit",
     "models",
     "nn",
     "ops",
@@ -39,6 +41,7 @@ _HOME = {
     "Engine": "engine",
     "compile": "compilation",
     "discretize": "discretization",
+    "fit": "training.fit",
     "rounded": "nn",
 }
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gatelight import metrics
+from gatelight.training import metrics
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -25,7 +25,7 @@ from gatelight.data import Dataset, Split
 from gatelight.export.rtl import widths
 from gatelight.nn import GroupSum, LogicDense, LogicNetwork, Thermometer
 from gatelight.parametrize import Init
-from gatelight.train import Trainer
+from gatelight.training.run import TrainingRun
 
 Answers = NDArray[np.int64]
 Module = tuple[Circuit, int, bool, NDArray[np.uint8]]
@@ -139,7 +139,7 @@ def trained(digits: Dataset, run_folder: Path) -> Callable[[str], tuple[nn.Modul
         return data.load("mnist", folder, download=False)
 
     def run(config: RunConfig, dataset: Dataset, folder: Path) -> nn.Module:
-        trainer = Trainer(config, dataset, folder)
+        trainer = TrainingRun(config, dataset, folder)
         trainer.start()
         assert trainer.run()
         return trainer.model

@@ -29,9 +29,9 @@ from gatelight.data import Dataset
 from gatelight.discretization import discretize
 from gatelight.engine import Engine
 from gatelight.nn import GroupSum, LogicDense, LogicNetwork, Thermometer, rounded
-from gatelight.ops import cpu
+from gatelight.ops.backends import cpu
 from gatelight.parametrize.iwp import ESTIMATORS, IWP
-from gatelight.run import load_model
+from gatelight.training.run_folder import load_model
 
 Answers = NDArray[np.int64]
 NETWORKS = ("digits", "mixed", "one_layer", "constant", "mnist")

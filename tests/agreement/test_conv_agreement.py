@@ -25,7 +25,7 @@ from gatelight.data import Dataset
 from gatelight.discretization import discretize
 from gatelight.engine import Engine
 from gatelight.nn import LogicNetwork, rounded
-from gatelight.ops import cpu
+from gatelight.ops.backends import cpu
 
 Answers = NDArray[np.int64]
 

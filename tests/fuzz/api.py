@@ -38,14 +38,15 @@ from gatelight.nn import (
     Thermometer,
     rounded,
 )
-from gatelight.ops import ConvShape, cpu, operands
+from gatelight.ops import NATIVE_MAPS, ConvShape
+from gatelight.ops.backends import cpu
 from gatelight.parametrize import IWP
 from gatelight.wiring import Leaves
 
 #: What a hostile call may raise. IndexError, KeyError, AttributeError, AssertionError and such hint at a missing check.
 FINE = (ValueError, TypeError, RuntimeError, NotImplementedError, MemoryError, OverflowError)
 SIZES = (-(1 << 63), -1, 0, 1, 2, 3, 5, 7, 8, 16, 31, 33, 64)
-KINDS = (*operands.KINDS, "walsh", "", None)
+MAPS = (*NATIVE_MAPS, "walsh", "", None)
 DTYPES = (torch.float32,) * 12 + (
     torch.float64, torch.float16, torch.bfloat16, torch.int32, torch.int64, torch.uint8, torch.bool, torch.complex64,
 )  # fmt: skip
@@ -120,8 +121,9 @@ class Hostile:
             fanin = fanin.t().contiguous().t()
         return fanin
 
-    def theta(self, gates: int, kind: Any, arity: int) -> Any:
-        columns = 1 << ((1 << arity) if kind == "op" and arity < 5 else arity)
+    def theta(self, gates: int, map: Any, arity: int) -> Any:
+        known = NATIVE_MAPS.get(map)
+        columns = known.parameters(arity) if known is not None and arity <= known.max_arity else 1 << arity
         return self.tensor(gates, columns)
 
     def array(self, *shape: int) -> Any:
@@ -180,37 +182,39 @@ def call_lut(h: Hostile) -> Any:
 
 
 def layers_of(h: Hostile, features: int) -> tuple[list[Any], list[Any], list[Any], int]:
-    fanins, thetas, kinds = [], [], []
+    fanins, thetas, maps = [], [], []
     for _ in range(h.random.randint(1, 4)):
         gates, arity = h.small(), h.random.randint(1, 6 if h.chance(0.3) else 2)
-        kind = h.pick(*KINDS) if h.odd(0.1) else h.pick(*operands.KINDS)
-        if kind == "op":
-            arity = min(arity, 3)
+        map = h.pick(*MAPS) if h.odd(0.1) else h.pick(*NATIVE_MAPS)
+        if map in NATIVE_MAPS:
+            arity = min(arity, NATIVE_MAPS[map].max_arity)
         fanins.append(h.fanin(gates, arity, features))
-        thetas.append(h.theta(gates, kind, arity))
-        kinds.append(kind)
+        thetas.append(h.theta(gates, map, arity))
+        maps.append(map)
         features = gates
     if h.odd(0.03):
-        h.pick(fanins, thetas, kinds).pop()
-    return fanins, thetas, kinds, features
+        h.pick(fanins, thetas, maps).pop()
+    return fanins, thetas, maps, features
 
 
 def call_stack(h: Hostile) -> Any:
     batch, features = h.small(), h.small()
-    fanins, thetas, kinds, gates = layers_of(h, features)
+    fanins, thetas, maps, gates = layers_of(h, features)
     x, mode = h.tensor(batch, features), h.pick("auto", "keep", "keep-bf16", "recompute") if not h.odd(0.1) else "all"
     if h.chance(0.6):
-        return ops.stack(x, fanins, thetas, kinds, mode)
-    out, saved = cpu.stack_fwd(turned(x), fanins, thetas, kinds, mode)
+        return ops.dense_chain(x, fanins, thetas, maps, mode)
+    out, saved = cpu.dense_chain_fwd(turned(x), fanins, thetas, maps, mode)
     if h.odd(0.3):
-        saved = h.pick(saved[1:], saved[:-1], torch.zeros_like(saved), saved.flip(0), saved[::2], None)
-    grads = cpu.stack_bwd(h.tensor(gates, batch), turned(x), saved, fanins, thetas, kinds, mode, True)
+        one = saved[0]
+        wrong = one[1:], one[:-1], torch.zeros_like(one), one.flip(0), one[::2]
+        saved = h.pick(*[[w] for w in wrong], [], [one, one])
+    grads = cpu.dense_chain_bwd(h.tensor(gates, batch), turned(x), saved, fanins, thetas, maps, mode, [True])
     return [*grads[1], out]
 
 
 def call_conv(h: Hostile) -> Any:
     channels, side = h.small() % 4 + 1, h.pick(3, 4, 5, 6, 8)
-    shapes, fanins, thetas, kinds = [], [], [], []
+    shapes, fanins, thetas, maps = [], [], [], []
     image = (channels, side, side)
     for _ in range(h.random.randint(1, 3)):
         arity, depth = h.pick((2, 1), (2, 2), (2, 3), (1, 1), (3, 1), (6, 1), (4, 2))
@@ -221,14 +225,14 @@ def call_conv(h: Hostile) -> Any:
         trees = h.small() % 6 + 1
         shapes.append(shape)
         fanins.append(h.fanin(trees, shape.leaves, shape.window_inputs))
-        kind = "table" if arity > 3 else h.pick(*operands.KINDS)
-        thetas.append(h.theta(trees * shape.tree_gates, kind, arity))
-        kinds.append(kind)
+        map = "table" if arity > 3 else h.pick(*NATIVE_MAPS)
+        thetas.append(h.theta(trees * shape.tree_gates, map, arity))
+        maps.append(map)
         image = (trees, shape.out_height, shape.out_width)
     x = h.tensor(h.small(), channels, side, side)
     if h.chance(0.3):
         return ops.conv(x, fanins[0], thetas[0], shapes[0])
-    return ops.conv_chain(x, shapes, fanins, thetas, kinds)
+    return ops.conv_chain(x, shapes, fanins, thetas, maps)
 
 
 def call_layers(h: Hostile) -> Any:

@@ -1,4 +1,3 @@
-import sys
 from typing import Any
 
 import pytest
@@ -7,7 +6,8 @@ from torch import Tensor, nn
 
 from gatelight import native, ops
 from gatelight.nn import GroupSum, LogicDense, LogicNetwork, LogicStack, rounded
-from gatelight.ops import cpu
+from gatelight.ops import memory
+from gatelight.ops.backends import cpu
 from gatelight.parametrize import ESTIMATORS
 
 needs_kernels = pytest.mark.skipif(native.load() is None, reason=f"no native kernels: {native.why_not()}")
@@ -70,15 +70,15 @@ def test_every_estimator(estimator: str) -> None:
 def test_auto_keeps_activations_unless_they_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
     modes = []
 
-    def record(*arguments: Any, **options: Any) -> tuple[Tensor, Tensor]:
+    def record(*arguments: Any, **options: Any) -> tuple[Tensor, list[Tensor]]:
         modes.append(arguments[4])
         return stack_fwd(*arguments, **options)
 
-    stack_fwd = cpu.stack_fwd
-    monkeypatch.setattr(cpu, "stack_fwd", record)
+    stack_fwd = cpu.dense_chain_fwd
+    monkeypatch.setattr(cpu, "dense_chain_fwd", record)
     model = LogicStack([LogicDense(8, 40, seed=0), LogicDense(40, 60, seed=1)])
     for limit in (4 * 7 * 100, 4 * 7 * 100 - 1):
-        monkeypatch.setattr(sys.modules["gatelight.ops.stack"], "KEEP_LIMIT", limit)
+        monkeypatch.setattr(memory, "KEEP_LIMIT", limit)
         model(torch.rand(7, 8))
     assert modes == ["keep", "recompute"]
 

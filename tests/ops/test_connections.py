@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from gatelight import ops
-from gatelight.ops import ConvShape, check_fanin, connections, cpu
+from gatelight.ops import ConvShape, check_fanin, connections
+from gatelight.ops.backends import cpu
 
 
 def bad(value: int = 2) -> torch.Tensor:
@@ -21,10 +22,10 @@ def test_every_op_refuses(value: int) -> None:
     for run in (
         lambda: ops.lut(x, bad(value), table),
         lambda: ops.lut(x.double(), bad(value), table.double()),
-        lambda: ops.stack(x, [bad(value)], [table], ["table"]),
+        lambda: ops.dense_chain(x, [bad(value)], [table], ["table"]),
         lambda: torch.ops.gatelight.lut_fwd(x.t().contiguous(), bad(value), table),
         lambda: torch.ops.gatelight.lut_bwd(torch.rand(1, 4), x.t().contiguous(), bad(value), table),
-        lambda: cpu.stack_fwd(x.t(), [bad(value)], [table], ["table"]),
+        lambda: cpu.dense_chain_fwd(x.t(), [bad(value)], [table], ["table"]),
     ):
         with pytest.raises(ValueError, match=r"fanin\[0, 1\] must be from 0 to 1"):
             run()
@@ -80,9 +81,9 @@ def test_nothing_is_remembered_of_tensors_that_are_gone() -> None:
 def test_saved_bytes_are_checked() -> None:
     x, fanin, theta = torch.rand(8, 40), torch.randint(0, 8, (6, 2), dtype=torch.int32), torch.rand(6, 4)
     layers = [fanin, torch.randint(0, 6, (5, 2), dtype=torch.int32)], [theta, torch.rand(5, 4)], ["table", "table"]
-    out, saved = cpu.stack_fwd(x, *layers, "keep")
+    out, [saved] = cpu.dense_chain_fwd(x, *layers, "keep")
     grad = torch.rand(out.shape)
-    cpu.stack_bwd(grad, x, saved, *layers, "keep")
+    cpu.dense_chain_bwd(grad, x, [saved], *layers, "keep")
     for wrong in (saved[:-1], torch.cat([saved, saved])[1:][: saved.numel()], saved.view(torch.int8), saved[None]):
         with pytest.raises(ValueError, match="saved must"):
-            cpu.stack_bwd(grad, x, wrong, *layers, "keep")
+            cpu.dense_chain_bwd(grad, x, [wrong], *layers, "keep")

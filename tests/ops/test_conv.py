@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from gatelight import native, ops
-from gatelight.ops import ConvShape, cpu, reference
+from gatelight.ops import NATIVE_MAPS, ConvShape
+from gatelight.ops.backends import cpu, reference
 
 needs_kernels = pytest.mark.skipif(native.load() is None, reason=f"no native kernels: {native.why_not()}")
 TREES = [(2, 1), (2, 2), (2, 3), (3, 1), (3, 2), (4, 1), (6, 1)]
@@ -133,7 +134,7 @@ def test_kernel_equals_reference(path: str, shape: ConvShape, batch: int, trees:
     try:
         fanin, table = random_layer(shape, trees, seed)
         x = torch.rand(batch, shape.channels, shape.height, shape.width, generator=torch.Generator().manual_seed(seed))
-        assert ops.can_chain(x, [table], [shape])
+        assert ops.supports("cpu", x, table, shapes=[shape])
         # Bits make equal values, which pooling has to tell apart by their place.
         assert_equals_reference(x.round() if bits else x, fanin, table, shape)
     finally:
@@ -147,7 +148,7 @@ def test_every_tree_has_a_kernel(arity: int, depth: int, pool: int) -> None:
     shape = ConvShape(2, 6, 6, kernel=3, padding=1, depth=depth, arity=arity, pool=pool)
     fanin, table = random_layer(shape, trees=3)
     x = torch.rand(17, 2, 6, 6)
-    assert ops.can_chain(x, [table], [shape])
+    assert ops.supports("cpu", x, table, shapes=[shape])
     assert_equals_reference(x, fanin, table, shape)
 
 
@@ -155,7 +156,7 @@ def test_every_tree_has_a_kernel(arity: int, depth: int, pool: int) -> None:
 def test_other_trees_and_pools_run_on_the_reference(shape: ConvShape) -> None:
     fanin, table = random_layer(shape, trees=2)
     x = torch.rand(3, 1, 6, 6)
-    assert not ops.can_chain(x, [table], [shape])
+    assert not ops.supports("cpu", x, table, shapes=[shape])
     assert torch.equal(ops.conv(x, fanin, table, shape), reference.conv(x, fanin, table, shape))
 
 
@@ -185,26 +186,26 @@ def test_chain_equals_its_layers_for_every_map() -> None:
         random_layer(shape, trees, seed) for seed, (shape, trees) in enumerate(zip(shapes, (5, 4, 3), strict=True))
     ]
     x = torch.rand(37, 2, 9, 8)
-    for kinds in (["iwp-sin", "iwp-sigmoid", "op"], ["table", "iwp-linear-st", "iwp-sigmoid-st"]):
+    for maps in (["iwp-sin", "iwp-sigmoid", "op"], ["table", "iwp-linear-st", "iwp-sigmoid-st"]):
         generator = torch.Generator().manual_seed(1)
         thetas = [
-            table if kind == "table" else torch.randn(len(table), 16 if kind == "op" else 4, generator=generator)
-            for kind, (_, table) in zip(kinds, layers, strict=True)
+            table if map == "table" else torch.randn(len(table), NATIVE_MAPS[map].parameters(2), generator=generator)
+            for map, (_, table) in zip(maps, layers, strict=True)
         ]
         chained = [theta.clone().requires_grad_() for theta in thetas]
         fanins = [fanin for fanin, _ in layers]
-        out = ops.conv_chain(x, shapes, fanins, chained, kinds)
+        out = ops.conv_chain(x, shapes, fanins, chained, maps)
         grad = torch.randn(out.shape, generator=generator)
         ours = torch.autograd.grad(out, chained, grad)
 
-        tables = [cpu.table_fwd(t, kind, 2).requires_grad_() for t, kind in zip(thetas, kinds, strict=True)]
+        tables = [cpu.table_fwd(t, map, 2).requires_grad_() for t, map in zip(thetas, maps, strict=True)]
         value = x
         for shape, fanin, table in zip(shapes, fanins, tables, strict=True):
             value = reference.conv(value, fanin, table, shape)
         torch.testing.assert_close(out, value, atol=1e-5, rtol=0)
         expected = torch.autograd.grad(value, tables, grad)
-        for theta, kind, mine, of_table in zip(thetas, kinds, ours, expected, strict=True):
-            wanted = cpu.table_bwd(theta, of_table.contiguous(), kind, 2)
+        for theta, map, mine, of_table in zip(thetas, maps, ours, expected, strict=True):
+            wanted = cpu.table_bwd(theta, of_table.contiguous(), map, 2)
             torch.testing.assert_close(mine, wanted, atol=2e-5 * max(1.0, float(wanted.abs().max())), rtol=0)
 
 
@@ -253,20 +254,20 @@ def test_bad_operands_are_named() -> None:
     fanin, table = random_layer(shape, trees=3)
     rows = torch.rand(72, 4)
     with pytest.raises(ValueError, match="x must have 72 rows"):
-        cpu.conv_fwd(rows[:70], [shape], [fanin], [table], ["table"], keep=False)
+        cpu.conv_chain_fwd(rows[:70], [shape], [fanin], [table], ["table"], save=False)
     with pytest.raises(ValueError, match="fanin must have shape"):
-        cpu.conv_fwd(rows, [shape], [fanin[:, :4].contiguous()], [table], ["table"], keep=False)
+        cpu.conv_chain_fwd(rows, [shape], [fanin[:, :4].contiguous()], [table], ["table"], save=False)
     with pytest.raises(ValueError, match="theta must have 21 rows"):
-        cpu.conv_fwd(rows, [shape], [fanin], [table[:20].contiguous()], ["table"], keep=False)
+        cpu.conv_chain_fwd(rows, [shape], [fanin], [table[:20].contiguous()], ["table"], save=False)
     with pytest.raises(ValueError, match=r"layer 1 takes images of \(2, 6, 6\), gets \(3, 6, 6\)"):
-        cpu.conv_fwd(rows, [shape, shape], [fanin] * 2, [table] * 2, ["table"] * 2, keep=False)
+        cpu.conv_chain_fwd(rows, [shape, shape], [fanin] * 2, [table] * 2, ["table"] * 2, save=False)
     with pytest.raises(ValueError, match="one entry for each layer"):
-        cpu.conv_fwd(rows, [shape], [], [table], ["table"], keep=False)
-    out, saved = cpu.conv_fwd(rows, [shape], [fanin], [table], ["table"], keep=True)
+        cpu.conv_chain_fwd(rows, [shape], [], [table], ["table"], save=False)
+    out, saved = cpu.conv_chain_fwd(rows, [shape], [fanin], [table], ["table"], save=True)
     with pytest.raises(ValueError, match="grad_out must be"):
-        cpu.conv_bwd(out[:5], rows, saved, [shape], [fanin], [table], ["table"])
+        cpu.conv_chain_bwd(out[:5], rows, saved, [shape], [fanin], [table], ["table"])
     with pytest.raises(ValueError, match="saved must hold"):
-        cpu.conv_bwd(out, rows, saved[:8], [shape], [fanin], [table], ["table"])
+        cpu.conv_chain_bwd(out, rows, [saved[0][:8]], [shape], [fanin], [table], ["table"])
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,9 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.autograd import forward_ad
 from torch.func import grad, hessian, jacfwd, jacrev, jvp, vmap
 
-from gatelight import ops
 from gatelight.nn import LogicConv2d, LogicConvStack, LogicDense, LogicStack, OrPool2d
 from gatelight.ops import lut
+from gatelight.ops.backends import reference
 
 #: Torch's own, while it loads what forward mode needs.
 pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")
@@ -52,14 +52,14 @@ def exact(model: nn.Module) -> Callable[[Tensor], Tensor]:
 
         def images(x: Tensor) -> Tensor:
             shape = layer.shape_for(x.shape[2], x.shape[3], 2)
-            return ops.reference.conv(x, layer.fanin, table, shape)
+            return reference.conv(x, layer.fanin, table, shape)
 
         return images
     layers = [layer for layer in model.modules() if isinstance(layer, LogicDense)]
 
     def dense(x: Tensor) -> Tensor:
         for layer, table in zip(layers, tables, strict=True):
-            x = ops.reference.lut_fwd(x.t(), layer.fanin, table).t()
+            x = reference.lut_fwd(x.t(), layer.fanin, table).t()
         return x
 
     return dense

@@ -86,6 +86,7 @@ def test_it_learns_and_becomes_a_proven_circuit(parametrization: Parametrization
         losses.append(loss.item())
     assert losses[-1] < losses[0] - 0.05
     circuit, report = gl.compile(net, input_shape=(1, 6, 6))
+    assert report.proof is not None
     assert report.proof.proved
     with rounded(net):
         counts = net(x).round().int().numpy()
@@ -101,6 +102,19 @@ def test_it_is_saved_and_loaded(parametrization: Parametrization) -> None:
     x = torch.rand(4, 1, 6, 6)
     assert torch.equal(net.eval()(x), other.eval()(x))
     assert repr(net) == repr(deepcopy(net))
+
+
+def test_training_resumes_with_the_same_bits(parametrization: Parametrization, tmp_path: Path) -> None:
+    x = torch.rand(60, 1, 6, 6).round()
+    y = (x[:, 0, 0, 0] + x[:, 0, 3, 3]).long()
+    once = gl.fit(network(parametrization), x, y, steps=14, batch=20, eval_every=7, lr=0.05)
+    folder = tmp_path / "run"
+    settings: dict[str, Any] = {"batch": 20, "eval_every": 7, "lr": 0.05, "folder": folder}
+    gl.fit(network(parametrization), x, y, steps=7, **settings)
+    twice = gl.fit(network(parametrization), x, y, steps=14, resume=True, **settings)
+    assert [row["loss"] for row in twice.history] == [row["loss"] for row in once.history]
+    wanted, got = once.model.state_dict(), twice.model.state_dict()
+    assert all(torch.equal(wanted[name], got[name]) for name in wanted)
 
 
 def test_it_goes_into_the_models(parametrization: Parametrization) -> None:

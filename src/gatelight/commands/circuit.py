@@ -138,7 +138,7 @@ def run_compile(args: argparse.Namespace) -> int:
     """Compile a run's model and save the circuit."""
     from gatelight.circuit.proof import prover
     from gatelight.compilation import LUTS, compile
-    from gatelight.run import load_model
+    from gatelight.training.run_folder import load_model
 
     # The library checks these too, but only once the model is there, and calls them by other names.
     if args.lut is not None and args.lut not in LUTS:

@@ -32,7 +32,7 @@ def add_parsers(commands: Any) -> None:
 def run_data(args: argparse.Namespace) -> int:
     """List, get or check; exit code 1 if a check finds damage."""
     from gatelight import data
-    from gatelight.log import DownloadProgress, console, say, table
+    from gatelight.training.progress import DownloadProgress, console, say, table
 
     if args.action == "get":
         if not args.names:

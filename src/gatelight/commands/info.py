@@ -10,6 +10,7 @@ import sys
 from typing import Any
 
 from gatelight import __version__
+from gatelight.runtime import usable_cores
 
 _EXAMPLES = """\
 examples:
@@ -36,7 +37,7 @@ def _facts() -> list[tuple[str, str]]:
     facts = [
         ("gatelight", __version__),
         ("python", f"{platform.python_version()} on {platform.platform()}"),
-        ("cores", f"{_usable_cores()} usable of {os.cpu_count()}"),
+        ("cores", f"{usable_cores()} usable of {os.cpu_count()}"),
     ]
     for package in ("numpy", "safetensors", "torch", "rich", "matplotlib", "scikit-learn", "tensorboard", "triton"):
         try:
@@ -55,10 +56,6 @@ def _facts() -> list[tuple[str, str]]:
     return facts
 
 
-def _usable_cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def _engine() -> str:
     """What runs circuits here; needs no torch."""
     from gatelight import native
@@ -72,9 +69,10 @@ def _engine() -> str:
 
 
 def _gpu() -> str:
-    from gatelight.ops import backend, triton
+    from gatelight.ops import dispatch
+    from gatelight.ops.backends import triton
 
-    reason = "GATELIGHT_BACKEND=reference" if backend.is_reference_forced() else triton.why_not()
+    reason = "GATELIGHT_BACKEND=reference" if dispatch.is_reference_forced() else triton.why_not()
     if reason is None:
         steps = "off by GATELIGHT_CUDA_GRAPHS=0" if os.environ.get("GATELIGHT_CUDA_GRAPHS") == "0" else "on"
         interpreted = ", interpreted on the CPU" if triton.interpreted() else ""
@@ -84,7 +82,7 @@ def _gpu() -> str:
 
 def _backend() -> list[tuple[str, str]]:
     from gatelight import native, ops
-    from gatelight.ops import cpu
+    from gatelight.ops.backends import cpu
 
     if native.load() is None:
         return [("backend", f"reference (plain torch): {native.why_not()}")]

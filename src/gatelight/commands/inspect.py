@@ -45,8 +45,8 @@ def _inspect_run(args: argparse.Namespace) -> int:
     import torch
 
     from gatelight import inspection, plots
-    from gatelight.log import console, percent, say, table
-    from gatelight.run import load_data, load_model
+    from gatelight.training.progress import console, percent, say, table
+    from gatelight.training.run_folder import load_data, load_model
 
     samples, which = 100 if args.samples is None else args.samples, args.which or "best"
     if samples < 1:

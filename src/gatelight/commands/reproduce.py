@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gatelight.commands.train import choose_device, set_threads, stop_on_signal
+from gatelight.runtime import choose_device, set_threads, stop_on_signal
 
 if TYPE_CHECKING:
     from gatelight.experiments.framework.cell import Cell
@@ -71,7 +71,7 @@ def _run(experiments: list[Experiment], args: argparse.Namespace, store: Store, 
     """Run what is not finished and show how it goes."""
     from gatelight.experiments.framework import reproduction
     from gatelight.experiments.framework.cell import StoppedError
-    from gatelight.log import console
+    from gatelight.training.progress import console
 
     parts = reproduction.plan(experiments, args.scale, store)
     _announce(parts, args.scale)
@@ -92,7 +92,7 @@ def _run(experiments: list[Experiment], args: argparse.Namespace, store: Store, 
 
 def _announce(parts: list[Part], scale: str) -> None:
     """Say what there is to run."""
-    from gatelight.log import console
+    from gatelight.training.progress import console
 
     for part in parts:
         known = f", {part.known} known" if part.known else ""
@@ -101,7 +101,7 @@ def _announce(parts: list[Part], scale: str) -> None:
 
 
 def _show_claims(experiment: Experiment, store: Store, scale: str) -> None:
-    from gatelight.log import console
+    from gatelight.training.progress import console
 
     results = store.results(experiment, scale)
     for claim in experiment.claims:
@@ -111,7 +111,7 @@ def _show_claims(experiment: Experiment, store: Store, scale: str) -> None:
 
 
 def _list(experiments: list[Experiment], scale: str) -> None:
-    from gatelight.log import console, table
+    from gatelight.training.progress import console, table
 
     rows = [[e.name, e.title, e.figures.replace("fig:", ""), _duration(e.seconds(scale))] for e in experiments]
     made = table(
@@ -136,7 +136,7 @@ def _write_page(args: argparse.Namespace, store: Store) -> None:
     from gatelight.experiments.framework.catalog import EXPERIMENTS
     from gatelight.experiments.framework.report import render
     from gatelight.files import write_text
-    from gatelight.log import console
+    from gatelight.training.progress import console
 
     args.page.parent.mkdir(parents=True, exist_ok=True)
     write_text(args.page, render(EXPERIMENTS.values(), store, args.page, args.scale))
@@ -159,7 +159,7 @@ class _Progress:
 
     def advanced(self, cell: Cell, share: float, text: str) -> None:
         """Show a long cell's progress now and then."""
-        from gatelight.log import console
+        from gatelight.training.progress import console
 
         now = time.monotonic()
         if now - self._shown >= _EVERY:
@@ -169,7 +169,7 @@ class _Progress:
 
     def ended(self, cell: Cell, seconds: float) -> None:
         """Show a finished cell."""
-        from gatelight.log import console
+        from gatelight.training.progress import console
 
         self._account(cell)
         left = self._time_left(self._left, self._spent)
@@ -177,14 +177,14 @@ class _Progress:
 
     def failed(self, cell: Cell, why: str) -> None:
         """Show a failed cell."""
-        from gatelight.log import console
+        from gatelight.training.progress import console
 
         self._account(cell)
         console.print(f"[{self._done}/{self._count}] {cell.label} FAILED: {why}", soft_wrap=True)
 
     def concluded(self, experiment: Experiment, paths: list[Path]) -> None:
         """Show the verdicts on an experiment and what was written."""
-        from gatelight.log import console
+        from gatelight.training.progress import console
 
         console.print(f"{experiment.name}:")
         _show_claims(experiment, self._store, self._scale)

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import importlib.util
-import math
-import os
 import shlex
-import signal
-import types
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gatelight.config import Leaf, RunConfig, leaves, read_config, replace
 from gatelight.names import shorten
+from gatelight.runtime import choose_device, set_threads, stop_on_signal
 
 if TYPE_CHECKING:
     from gatelight.data import Dataset
-    from gatelight.train import Trainer
+    from gatelight.training.run import TrainingRun
 
 _TRAIN_EXAMPLES = """\
 examples:
@@ -70,7 +65,7 @@ def add_parsers(commands: Any) -> None:
     for leaf in leaves(RunConfig):
         _add_option(options, leaf)
 
-    evaluate = commands.add_parser("eval", help="soft and discretised accuracy of a run", epilog=_EVAL_EXAMPLES)
+    evaluate = commands.add_parser("eval", help="soft and rounded accuracy of a run", epilog=_EVAL_EXAMPLES)
     evaluate.set_defaults(run=run_eval, parser=evaluate)
     evaluate.add_argument("model", type=Path, metavar="RUN", help="a run's folder or a checkpoint")
     evaluate.add_argument("--which", choices=("best", "last"), default="best", help="which weights (default: best)")
@@ -111,10 +106,11 @@ def run_train(args: argparse.Namespace) -> int:
     """Train, showing progress; exit code 130 if stopped by Ctrl-C."""
     config, dropped = _configuration(args)
 
-    from gatelight import checkpoint, distributed
-    from gatelight.log import TrainingProgress, say
-    from gatelight.run import RunFolder, next_folder
-    from gatelight.train import Trainer, same_data
+    from gatelight.training import checkpoint, distributed
+    from gatelight.training.progress import TrainingProgress, say
+    from gatelight.training.run import TrainingRun
+    from gatelight.training.run_folder import RunFolder, next_folder
+    from gatelight.training.same_data import same_data
 
     device = choose_device(args.device)
     set_threads(args.threads, device)
@@ -128,38 +124,21 @@ def run_train(args: argparse.Namespace) -> int:
             # Before anything is built: a network for other data may not even be possible.
             same_data(checkpoint.read_header(last), dataset, last)
         progress = TrainingProgress(args.quiet)
-        trainer = Trainer(config, dataset, out, device=device, observer=_observer(progress, out, args.tensorboard))
+        run = TrainingRun(config, dataset, out, device=device, observer=_observer(progress, out, args.tensorboard))
         if args.resume:
-            trainer.resume()
+            run.resume()
         else:
-            trainer.start(overwrite=args.overwrite)
+            run.start(overwrite=args.overwrite)
         if not args.quiet and distributed.rank() == 0:
-            for line in (*dropped, *trainer.notes, *_what_was_read(trainer)):
+            for line in (*dropped, *run.notes, *_what_was_read(run)):
                 say(line)
         try:
             with stop_on_signal() as stop:
-                done = trainer.run(stop)
+                done = run.run(stop)
         finally:
             progress.close()
-        _report(trainer, done)
+        _report(run, done)
     return 0 if done else 130
-
-
-def set_threads(threads: int | None, device: Any) -> None:
-    """Give the cores to whoever does the work: the native kernels where they run, else torch."""
-    import torch
-
-    from gatelight import ops
-    from gatelight.ops import cpu
-
-    if threads is not None and threads < 1:
-        raise ValueError(f"--threads must be at least 1, got {threads}")
-    threads = threads or torch.get_num_threads()
-    if device.type == "cpu" and ops.get_backend() == "cpu":
-        cpu.set_threads(threads)
-        torch.set_num_threads(1)
-    else:
-        torch.set_num_threads(threads)
 
 
 def _configuration(args: argparse.Namespace) -> tuple[RunConfig, list[str]]:
@@ -176,7 +155,7 @@ def _configuration(args: argparse.Namespace) -> tuple[RunConfig, list[str]]:
             raise ValueError("--resume needs --out RUN, the folder of the run to go on with")
         if args.overwrite or args.config:
             raise ValueError("--resume goes on with a run as it is: not with --overwrite or --config")
-        from gatelight.run import RunFolder
+        from gatelight.training.run_folder import RunFolder
 
         config = RunFolder(args.out).config()
         for name, value in given.items():
@@ -184,135 +163,65 @@ def _configuration(args: argparse.Namespace) -> tuple[RunConfig, list[str]]:
             if name != "steps" and value != its:
                 raise ValueError(f"--resume: the run has {name} {its!r}, not {value!r}")
         return replace(config, **given), notes
-    base = RunConfig()
-    if args.config:
-        base = read_config(args.config)
-        changed = [name for name in _NETWORK if name in given and given[name] != known[name].of(base)]
-        stale = [name for name in _of_the_size(base) if name not in given] if changed else []
-        if stale:
-            base = replace(base, **dict.fromkeys(stale))
-            other = "is another" if len(changed) == 1 else "are others"
-            notes.append(f"{', '.join(stale)}: not those of {args.config}, as {' and '.join(changed)} {other} here")
+    from gatelight.training.recipe import changed
+
+    base = read_config(args.config) if args.config else RunConfig()
     try:
-        return replace(base, **given), notes
+        config, dropped, because = changed(base, given)
     except ValueError as error:
         raise ValueError(f"the options: {error}") from None
+    if args.config and dropped:
+        other = "is another" if len(because) == 1 else "are others"
+        notes.append(f"{', '.join(dropped)}: not those of {args.config}, as {' and '.join(because)} {other} here")
+    return config, notes
 
 
-#: What decides the values of a network's size.
-_NETWORK = ("dataset", "model", "size", "wide_head")
-#: Classes up to which a width of one's own data is taken for the size's, which is rounded up to a multiple of them.
-_ROUNDED = 1_000
-
-
-def _of_the_size(config: RunConfig) -> list[str]:
-    """The values of a configuration that are those of its size: they do not hold for another one."""
-    from gatelight.sizes import TASKS, ConvSize, size_of
-
-    model = config.model
-    size = size_of(config.dataset, model.size, model.model)
-    width = size.k if isinstance(size, ConvSize) else getattr(size, "width", 0)
-    room = 1 if config.dataset in TASKS or isinstance(size, ConvSize) else _ROUNDED
-    temperature = size.temperature * (math.sqrt(10) if model.wide_head else 1.0)
-    same = {
-        "layers": model.layers == getattr(size, "layers", None),
-        "width": model.width is not None and 0 <= model.width - width < room,
-        "temperature": model.temperature == temperature,
-        "thresholds": model.thresholds in (0, size.thresholds or 3),
-    }
-    return [name for name, is_same in same.items() if is_same and getattr(model, name) is not None]
-
-
-def _what_was_read(trainer: Trainer) -> Iterator[str]:
+def _what_was_read(run: TrainingRun) -> Iterator[str]:
     """What the data is, in two lines, so that a table or an array that was misread is seen."""
-    dataset, config = trainer.dataset, trainer.config
+    dataset, trainer = run.dataset, run.trainer
     shape = " x ".join(f"{n:,}" for n in dataset.input_shape)
     inputs = f"images of {shape}" if len(dataset.input_shape) == 3 else f"{shape} features"
     kind = "bits" if dataset.binary else "bytes" if dataset.train.x.dtype.kind == "u" else "numbers in [0, 1]"
     label = f", label column {dataset.encoding.label!r}" if dataset.encoding else ""
-    held = f" ({len(trainer.holdout):,} of them for validation)" if trainer.holdout is not trainer.fit else ""
+    held = f" ({len(trainer.held_out):,} of them for validation)" if trainer.held_out is not trainer.train else ""
     yield (
         f"{dataset.name}: {len(dataset.train):,} rows to train on{held}, {len(dataset.test):,} to test; "
         f"{inputs}, {kind}{label}"
     )
-    bits = trainer.model.encode(trainer.inputs[:1].to(trainer.device)).shape[1]
-    thresholds = config.model.thresholds
+    bits = trainer.encode(trainer.inputs[:1]).shape[1]
+    thresholds = run.config.model.thresholds
     how = f" ({thresholds} for each value)" if thresholds else ""
     yield f"{dataset.num_classes:,} classes: {shorten(dataset.classes)}; {bits:,} input bits{how}"
 
 
 def _load_dataset(name: str, folder: Path | None) -> Dataset:
     from gatelight import data
-    from gatelight.log import DownloadProgress
+    from gatelight.training.progress import DownloadProgress
 
     return data.load(name, folder, progress=DownloadProgress())
-
-
-def choose_device(name: str) -> Any:
-    """The torch device of a name; ``auto`` is a GPU where there is one."""
-    import torch
-
-    if name == "auto":
-        name = "cuda" if torch.cuda.is_available() else "cpu"
-    try:
-        device = torch.device(name)
-    except RuntimeError:
-        raise ValueError(f"unknown device {name!r}; expected auto, cpu or cuda") from None
-    if device.type == "cuda":
-        if not torch.cuda.is_available():
-            raise ValueError("device cuda was asked for, but torch sees no GPU")
-        if device.index is None:
-            device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
-        torch.cuda.set_device(device)
-    elif device.type != "cpu":
-        raise ValueError(f"device must be auto, cpu or cuda, got {name!r}")
-    return device
 
 
 def _observer(progress: Any, out: Path, tensorboard: bool) -> Any:
     if not tensorboard:
         return progress
-    from gatelight.tensorboard import TensorBoardToo
+    from gatelight.training.tensorboard import TensorBoardObserver
 
-    return TensorBoardToo(progress, out)
-
-
-@contextmanager
-def stop_on_signal() -> Iterator[Any]:
-    """A function that says whether SIGINT or SIGTERM has come; a second SIGINT interrupts at once."""
-    told: list[int] = []
-
-    def note(number: int, _frame: types.FrameType | None) -> None:
-        if told:
-            raise KeyboardInterrupt
-        told.append(number)
-
-    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield lambda: bool(told)
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    return TensorBoardObserver(progress, out)
 
 
-def _report(trainer: Trainer, done: bool) -> None:
-    from gatelight import distributed
-    from gatelight.log import console, percent, say, table
+def _report(run: TrainingRun, done: bool) -> None:
+    from gatelight.training import distributed
+    from gatelight.training.progress import console, percent, say, table
 
-    folder = trainer.folder
-    result = trainer.finish() if done else {}
+    folder = run.folder
+    result = run.finish() if done else {}
     if distributed.rank() != 0:
         return
-    rows = folder.metrics()
-    if importlib.util.find_spec("matplotlib") is None:
+    if not folder.draw_curves():
         say("no curves.png: pip install 'gatelight[train]' for matplotlib")
-    elif rows:
-        from gatelight import plots
-
-        plots.save(plots.curves(rows, folder.path.name), folder.file("curves.png"))
     path = shlex.quote(str(folder.path))
     if not done:
-        say(f"stopped at step {trainer.step:,} and saved; go on with: gatelight train --resume --out {path}")
+        say(f"stopped at step {run.step:,} and saved; go on with: gatelight train --resume --out {path}")
         return
     lines = [
         [
@@ -323,7 +232,7 @@ def _report(trainer: Trainer, done: bool) -> None:
         ]
         for which in ("best", "last")
     ]
-    console.print(table(f"test accuracy on {result['dataset']}", ["weights", "step", "soft", "discretised"], lines))
+    console.print(table(f"test accuracy on {result['dataset']}", ["weights", "step", "soft", "rounded"], lines))
     written = [name for name in _TOLD_FILES if folder.file(name).exists()]
     say(f"run folder: {folder.path}  ({', '.join(written)})")
     say(f"next: gatelight inspect {path}    what the gates have become, as table and picture")
@@ -333,10 +242,10 @@ _TOLD_FILES = ("curves.png", "metrics.jsonl", "config.json", "best.safetensors")
 
 
 def run_eval(args: argparse.Namespace) -> int:
-    """Print soft and discretised accuracy."""
-    from gatelight.log import DownloadProgress, console, percent, say, table
-    from gatelight.metrics import accuracy
-    from gatelight.run import load_data, load_model
+    """Print soft and rounded accuracy."""
+    from gatelight.training.metrics import accuracy
+    from gatelight.training.progress import DownloadProgress, console, percent, say, table
+    from gatelight.training.run_folder import load_data, load_model
 
     model, header = load_model(args.model, args.which)
     dataset = load_data(header, args.dataset, args.data, progress=DownloadProgress())
@@ -349,21 +258,21 @@ def run_eval(args: argparse.Namespace) -> int:
     row = [
         f"{len(split):,}",
         percent(measured.soft),
-        percent(measured.discrete),
+        percent(measured.rounded),
         percent(measured.gap),
         f"{measured.soft_loss:.4f}",
     ]
     which = f"{args.which}, " if args.model.is_dir() else ""
     title = f"{args.model} ({which}step {header['step']:,}) on the {args.split} split of {dataset.name}"
-    console.print(table(title, ["samples", "soft", "discretised", "gap", "soft loss"], [row]))
+    console.print(table(title, ["samples", "soft", "rounded", "gap", "soft loss"], [row]))
     return 0
 
 
 def run_plot(args: argparse.Namespace) -> int:
     """Draw curves."""
     from gatelight import plots
-    from gatelight.log import say
-    from gatelight.run import RunFolder
+    from gatelight.training.progress import say
+    from gatelight.training.run_folder import RunFolder
 
     output = args.output or args.runs[0] / ("curves.png" if len(args.runs) == 1 else "comparison.png")
     if output.suffix not in (".png", ".svg"):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import types
 import typing
 from collections.abc import Iterator
@@ -47,7 +46,6 @@ class Leaf:
         return value
 
 
-@functools.cache
 def leaves(kind: type) -> tuple[Leaf, ...]:
     """All leaves of a dataclass of values, in the order of the fields.
 
@@ -55,7 +53,12 @@ def leaves(kind: type) -> tuple[Leaf, ...]:
     >>> [leaf.name for leaf in leaves(Gates)]
     ['arity', 'parametrization', 'estimator', 'init', 'init_strength', 'init_std']
     """
-    return tuple(_leaves(kind, ()))
+    if kind not in _leaves_of:
+        _leaves_of[kind] = tuple(_leaves(kind, ()))
+    return _leaves_of[kind]
+
+
+_leaves_of: dict[type, tuple[Leaf, ...]] = {}
 
 
 def _leaves(kind: type, path: tuple[str, ...]) -> Iterator[Leaf]:
@@ -68,11 +71,15 @@ def _leaves(kind: type, path: tuple[str, ...]) -> Iterator[Leaf]:
             yield Leaf(item.name, key, (*path, item.name), its, item.default, item.metadata["help"])
 
 
-@functools.cache
 def types_of(kind: type, name: str) -> tuple[type, ...]:
     """The types that a field may have."""
-    hint = typing.get_type_hints(kind)[name]
+    if kind not in _hints_of:
+        _hints_of[kind] = typing.get_type_hints(kind)
+    hint = _hints_of[kind][name]
     return typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
+
+
+_hints_of: dict[type, dict[str, Any]] = {}
 
 
 def fits(value: Any, allowed: tuple[type, ...]) -> bool:

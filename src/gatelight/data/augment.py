@@ -12,7 +12,7 @@ import math
 import torch
 from torch import Tensor
 
-from gatelight.ops import images as native
+from gatelight.ops.backends.cpu import images as native
 
 _ATTEMPTS = 10
 #: Values resampled at a time on a CPU: small enough for its cache and for the allocator to reuse the memory, which
@@ -120,7 +120,7 @@ def apply_boxes(images: Tensor, boxes: Tensor) -> Tensor:
     inside = (corner >= 0) & (size >= 1) & (corner <= torch.tensor([height, width], device=boxes.device) - size)
     if not bool(inside.all()):
         raise ValueError(f"boxes must lie inside the {height} x {width} pixels of an image")
-    if native.takes(images):
+    if native.supports(images):
         return native.resample(images, boxes)
     top, left, box_height, box_width, flip = boxes.to(images.device).unbind(1)
     rows = _positions(top, box_height, height)

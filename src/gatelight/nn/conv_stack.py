@@ -90,13 +90,10 @@ class LogicConvStack(FusedSequential):
         steps = conv_steps(layers)
         steps[0].layer.check_input(x)
         x = to_weights(x, steps[0].layer.theta)
-        shapes = step_shapes(steps, x.shape[2], x.shape[3])
-        if not ops.can_chain(x, [step.layer.theta for step in steps], shapes):
-            return self._one_by_one(x, layers)
         operands = [step.layer.kernel_operands() for step in steps]
-        thetas = [theta for theta, _ in operands]
-        fanins = [step.layer.fanin for step in steps]
-        return trusted(ops.conv_chain(x, shapes, fanins, thetas, [kind for _, kind in operands]))
+        thetas, maps = [theta for theta, _ in operands], [map for _, map in operands]
+        shapes = step_shapes(steps, x.shape[2], x.shape[3])
+        return trusted(ops.conv_chain(x, shapes, [step.layer.fanin for step in steps], thetas, maps))
 
 
 def conv_steps(layers: list[Any]) -> list[ConvStep]:

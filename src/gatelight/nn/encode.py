@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from gatelight.circuit.sketch import CircuitSketch
 from gatelight.nn.checks import as_tensor, check_size, describe_range, value_range
-from gatelight.ops import images
+from gatelight.ops.backends.cpu import images
 
 
 def as_unit(x: Tensor) -> Tensor:
@@ -127,7 +127,7 @@ class Thermometer(nn.Module):
             raise ValueError(f"the encoder takes [batch, features] or [batch, channels, h, w], got {tuple(x.shape)}")
         if self.thresholds.ndim == 2 and x.shape[1] != len(self.thresholds):
             raise ValueError(f"thresholds are for {len(self.thresholds)} features, got {x.shape[1]}")
-        if images.takes(x):
+        if images.supports(x):
             return images.thermometer(x, thresholds)
         planes = thresholds.view(-1, self.count, *(1,) * (x.ndim - 2))
         return (_unit(x).unsqueeze(2) > planes).to(torch.float32).flatten(1, 2)

@@ -6,7 +6,6 @@ from collections import OrderedDict
 from collections.abc import Iterable
 from typing import Any, ClassVar, Self
 
-import torch
 from torch import Tensor, nn
 from torch.nn.modules import module as torch_module
 
@@ -81,7 +80,7 @@ class FusedSequential(nn.Sequential):
 
     def forward(self, x: Tensor) -> Tensor:
         """Outputs of the last layer; x itself where there is none."""
-        if torch.compiler.is_compiling() or has_global_hooks():
+        if has_global_hooks():
             return self._one_by_one(x, list(self))
         run: list[nn.Module] = []
         for layer in self:

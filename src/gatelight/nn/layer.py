@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from gatelight.nn import forward
-from gatelight.ops.operands import KINDS
+from gatelight.ops import NATIVE_MAPS
 from gatelight.parametrize import Init, Parametrization
 
 
@@ -54,7 +54,7 @@ class LogicLayer(nn.Module):
     def kernel_operands(self) -> tuple[Tensor, str]:
         """What a chain of layers takes for this one: parameters, and the name of their map to tables."""
         native = forward.of(self).native_map(self.parametrization)
-        if native in KINDS and self._is_complete:
+        if native in NATIVE_MAPS and self._is_complete:
             return self.theta, native
         return self.current_table(), "table"
 

@@ -13,7 +13,7 @@ from gatelight.nn.checks import to_weights, trusted
 from gatelight.nn.dense import LogicDense
 from gatelight.nn.fusion import FusedSequential
 from gatelight.nn.linking import link_hidden
-from gatelight.ops.stack import MEMORY
+from gatelight.ops.memory import MEMORY
 
 
 class LogicStack(FusedSequential):
@@ -70,9 +70,6 @@ class LogicStack(FusedSequential):
         if any(before.out_features != after.in_features for before, after in itertools.pairwise(layers)):
             self._check_order(layers)
         x = to_weights(x, layers[0].theta)
-        if not ops.can_stack(x, [layer.theta for layer in layers]):
-            return self._one_by_one(x, layers)
         operands = [layer.kernel_operands() for layer in layers]
-        thetas = [theta for theta, _ in operands]
-        fanins, kinds = [layer.fanin for layer in layers], [kind for _, kind in operands]
-        return trusted(ops.stack(x, fanins, thetas, kinds, self.memory))
+        thetas, maps = [theta for theta, _ in operands], [map for _, map in operands]
+        return trusted(ops.dense_chain(x, [layer.fanin for layer in layers], thetas, maps, self.memory))

@@ -1,23 +1,23 @@
-"""The op that evaluates gates, behind one function, and the same for a chain of layers."""
+"""The ops that evaluate gates: one layer, a chain of dense layers, and trees of gates over images."""
 
-from gatelight.ops.backend import get_backend, set_backend
+from gatelight.ops import schemas  # noqa: F401  (the ops are defined before the files below register what they do)
 from gatelight.ops.connections import check_fanin
-from gatelight.ops.conv import can_chain, conv, conv_chain
+from gatelight.ops.conv import conv, conv_chain
 from gatelight.ops.convshape import ConvShape
+from gatelight.ops.dense import dense_chain
+from gatelight.ops.dispatch import get_backend, set_backend, supports
 from gatelight.ops.lut import lut
-from gatelight.ops.operands import kind_of
-from gatelight.ops.stack import can_stack, stack
+from gatelight.ops.maps import NATIVE_MAPS
 
 __all__ = [
+    "NATIVE_MAPS",
     "ConvShape",
-    "can_chain",
-    "can_stack",
     "check_fanin",
     "conv",
     "conv_chain",
+    "dense_chain",
     "get_backend",
-    "kind_of",
     "lut",
     "set_backend",
-    "stack",
+    "supports",
 ]

@@ -1,19 +1,26 @@
-"""A chain of convolutional logic layers as one call of the native kernels, or as one node on the GPU."""
+"""Convolutional logic layers: trees of gates over images, and a chain of such layers as one op.
+
+As for dense layers (:mod:`gatelight.ops.dense`) an ``autograd.Function`` runs in eager mode, and the registered op
+``gatelight::conv_chain_fwd`` where torch captures a graph.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from gatelight.ops import cpu, reference
-from gatelight.ops.backend import gpu_takes, native_takes
-from gatelight.ops.connections import check_fanin, check_tensors
+from gatelight.ops import backends
+from gatelight.ops.backends import reference
+from gatelight.ops.chain import from_op, is_differentiable, split, to_op
+from gatelight.ops.checks import check_images
 from gatelight.ops.convshape import ConvShape
-from gatelight.ops.derivatives import chain_gradients
-from gatelight.ops.transforms import is_differentiated_again, is_symbolic
+from gatelight.ops.dispatch import backend_for
+from gatelight.ops.schemas import pack, unpack
+from gatelight.ops.transforms import is_differentiated_again, is_symbolic, is_traced
 
 
 def conv(x: Tensor, fanin: Tensor, table: Tensor, shape: ConvShape) -> Tensor:
@@ -33,93 +40,138 @@ def conv(x: Tensor, fanin: Tensor, table: Tensor, shape: ConvShape) -> Tensor:
     Returns:
         [batch, trees, out_height, out_width], feature-major in memory.
     """
-    check_images(x, [shape], [fanin], [table])
-    if can_chain(x, [table], [shape]):
-        return conv_chain(x, [shape], [fanin], [table], ["table"])
-    return reference.conv(x, fanin, table, shape)
-
-
-def can_chain(x: Tensor, thetas: Sequence[Tensor], shapes: Sequence[ConvShape]) -> bool:
-    """Whether :func:`conv_chain` takes these operands: their device has kernels for these trees and pooling windows."""
-    if is_symbolic(x, *thetas):
-        return False
-    if gpu_takes(x, *thetas):
-        from gatelight.ops.triton import conv as gpu
-
-        return all(gpu.supported(shape) for shape in shapes)
-    return native_takes(x, *thetas) and all(cpu.conv_supported(shape) for shape in shapes)
+    return conv_chain(x, [shape], [fanin], [table], ["table"])
 
 
 def conv_chain(
-    x: Tensor, shapes: Sequence[ConvShape], fanins: Sequence[Tensor], thetas: Sequence[Tensor], kinds: Sequence[str]
+    x: Tensor, shapes: Sequence[ConvShape], fanins: Sequence[Tensor], thetas: Sequence[Tensor], maps: Sequence[str]
 ) -> Tensor:
-    """Evaluate a chain of convolutional layers tile by tile, differentiable in x and in every theta.
+    """Evaluate a chain of convolutional layers, differentiable in x and in every theta.
 
     Forward keeps one value for each pooled output; backward evaluates the trees again.
 
+    >>> shape = ConvShape(channels=1, height=4, width=4, kernel=2, depth=1, pool=3)
+    >>> one_and, fanin = torch.tensor([[0.0, 0.0, 0.0, 1.0]]), torch.tensor([[0, 3]], dtype=torch.int32)
+    >>> conv_chain(torch.ones(1, 1, 4, 4), [shape], [fanin], [one_and], ["table"])
+    tensor([[[[1.]]]])
+
     Args:
-        x: Images, [batch, channels, height, width], float32 (on a GPU also bfloat16 or float16).
+        x: Images, [batch, channels, height, width]. There are kernels for float32 (on a GPU also bfloat16 and float16)
+            and trees of usual sizes; the reference computes everything else.
         shapes: The geometry of each layer.
         fanins: For each layer int32 [trees, leaves].
-        thetas: For each layer float32 [trees * gates of a tree, parameters].
-        kinds: For each layer a name in :data:`gatelight.ops.operands.KINDS`.
-    """
-    check_images(x, shapes, fanins, thetas)
-    rows = x.flatten(1).t()
-    if gpu_takes(x, *thetas):
-        from gatelight.ops.triton import conv as gpu
+        thetas: For each layer [trees * gates of a tree, parameters].
+        maps: For each layer a name in :data:`gatelight.ops.NATIVE_MAPS`.
 
-        out = gpu.chain(rows, shapes, fanins, thetas, kinds)
-    elif torch.is_grad_enabled() and (x.requires_grad or any(t.requires_grad for t in thetas)):
-        out = _Chain.apply(rows, tuple(shapes), tuple(kinds), *fanins, *thetas)  # type: ignore[no-untyped-call]
+    Returns:
+        Images of the last layer, [batch, trees, out_height, out_width], feature-major in memory.
+    """
+    differentiable = is_differentiable(x, thetas)
+    if is_symbolic(x, *thetas):  # the op checks its operands when it runs
+        rows = x.flatten(1).t()
+        out: Tensor = torch.ops.gatelight.conv_chain_fwd(
+            rows, pack(shapes), list(fanins), list(thetas), ",".join(maps), differentiable and not is_traced()
+        )[0]
+        return _as_images(out, shapes[-1], fanins[-1].shape[0])
+    check_images(x, shapes, fanins, thetas, maps)
+    rows = x.flatten(1).t()
+    name = backend_for(x, *thetas, shapes=shapes)
+    if name == "reference":  # which autograd and torch's transforms see through
+        out = reference.conv_chain(rows, shapes, fanins, thetas, maps)
+    elif differentiable:
+        out = _ConvChain.apply(rows, name, tuple(shapes), tuple(maps), *fanins, *thetas)  # type: ignore[no-untyped-call]
     else:
-        out, _ = cpu.conv_fwd(rows, shapes, fanins, [t.detach() for t in thetas], kinds, keep=False)
-    last = shapes[-1]
-    images: Tensor = out.view(len(fanins[-1]), last.out_height, last.out_width, x.shape[0]).permute(3, 0, 1, 2)
+        plain = [theta.detach() for theta in thetas]
+        out, _ = backends.load(name).conv_chain_fwd(rows, shapes, fanins, plain, maps, save=False)
+    return _as_images(out, shapes[-1], fanins[-1].shape[0])
+
+
+def _as_images(rows: Tensor, shape: ConvShape, trees: int) -> Tensor:
+    images: Tensor = rows.unflatten(0, (trees, shape.out_height, shape.out_width)).permute(3, 0, 1, 2)
     return images
 
 
-def check_images(x: Tensor, shapes: Sequence[ConvShape], fanins: Sequence[Tensor], thetas: Sequence[Tensor]) -> None:
-    """Raise a ValueError unless x are images of the first shape, shapes follow on one another and leaves lie inside."""
-    if not shapes or not len(shapes) == len(fanins) == len(thetas):
-        raise ValueError(
-            "shapes, fanins and thetas must have one entry for each layer, "
-            f"got {len(shapes)}, {len(fanins)} and {len(thetas)}"
-        )
-    check_tensors(x=x)
-    image = tuple(x.shape[1:])
-    for shape, fanin, theta in zip(shapes, fanins, thetas, strict=True):
-        check_tensors(fanin=fanin, theta=theta)
-        if image != (shape.channels, shape.height, shape.width):
-            raise ValueError(f"images of {(shape.channels, shape.height, shape.width)} are expected, got {image}")
-        if fanin.ndim != 2 or fanin.shape[1] != shape.leaves or fanin.dtype != torch.int32:
-            raise ValueError(f"fanin must be int32 [trees, {shape.leaves}], got {fanin.dtype} {tuple(fanin.shape)}")
-        if theta.ndim != 2 or theta.shape[0] != fanin.shape[0] * shape.tree_gates:
-            raise ValueError(f"theta must have {fanin.shape[0] * shape.tree_gates} rows, got {tuple(theta.shape)}")
-        check_fanin(fanin, shape.window_inputs)
-        image = (fanin.shape[0], shape.out_height, shape.out_width)
-
-
-class _Chain(torch.autograd.Function):
-    """Forward and backward of the chain on feature-major arrays."""
+class _ConvChain(torch.autograd.Function):
+    """The chain on feature-major arrays, in eager mode."""
 
     @staticmethod
     def forward(
-        ctx: Any, x: Tensor, shapes: tuple[ConvShape, ...], kinds: tuple[str, ...], *operands: Tensor
+        ctx: Any, x: Tensor, name: str, shapes: tuple[ConvShape, ...], maps: tuple[str, ...], *operands: Tensor
     ) -> Tensor:
-        fanins, thetas = operands[: len(kinds)], operands[len(kinds) :]
-        out, saved = cpu.conv_fwd(x, shapes, fanins, thetas, kinds, keep=True)
-        ctx.shapes, ctx.kinds = shapes, kinds
-        ctx.save_for_backward(x, saved, *operands)
+        layers = len(shapes)
+        fanins, thetas = operands[:layers], operands[layers:]
+        out, saved = backends.load(name).conv_chain_fwd(x, shapes, fanins, thetas, maps, save=True)
+        ctx.name, ctx.shapes, ctx.maps = name, shapes, maps
+        ctx.save_for_backward(x, *operands, *saved)
         return out
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> Any:
-        x, saved, *operands = ctx.saved_tensors
-        layers = len(ctx.kinds)
-        fanins, thetas = operands[:layers], operands[layers:]
-        if is_differentiated_again(grads[0]):
-            return chain_gradients(ctx, x, fanins, thetas, grads[0])
-        need_x = ctx.needs_input_grad[0]
-        grad_x, grad_thetas = cpu.conv_bwd(grads[0], x, saved, ctx.shapes, fanins, thetas, ctx.kinds, need_x)
-        return grad_x, None, None, *[None] * layers, *grad_thetas
+        layers = len(ctx.shapes)
+        x, fanins, thetas, saved = split(ctx.saved_tensors, layers)
+        need_x, *rest = ctx.needs_input_grad
+        needs = [need_x, *rest[3 + layers :]]
+        # The reference's gradients can be differentiated again.
+        name = "reference" if is_differentiated_again(grads[0]) else ctx.name
+        operands = grads[0], x, saved, ctx.shapes, fanins, thetas, ctx.maps, needs
+        grad_x, grad_thetas = backends.load(name).conv_chain_bwd(*operands)
+        return grad_x, None, None, None, *[None] * layers, *grad_thetas
+
+
+def _conv_chain_fwd(
+    x: Tensor, geometry: list[int], fanins: list[Tensor], thetas: list[Tensor], maps: str, save: bool
+) -> tuple[Tensor, list[Tensor]]:
+    shapes = unpack(geometry)
+    _check_rows(x, shapes, fanins, thetas, maps.split(","))
+    backend = backends.load(backend_for(x, *thetas, shapes=shapes))
+    return backend.conv_chain_fwd(x, shapes, fanins, thetas, maps.split(","), save, by_shape=True)
+
+
+def _conv_chain_bwd(
+    grad_out: Tensor,
+    x: Tensor,
+    saved: list[Tensor],
+    geometry: list[int],
+    fanins: list[Tensor],
+    thetas: list[Tensor],
+    maps: str,
+    needs: list[bool],
+) -> tuple[Tensor, list[Tensor]]:
+    shapes = unpack(geometry)
+    _check_rows(x, shapes, fanins, thetas, maps.split(","))
+    name = backend_for(x, *thetas, shapes=shapes)
+    operands = grad_out, x, saved, shapes, fanins, thetas, maps.split(","), needs
+    return to_op(x, thetas, needs, backends.load(name).conv_chain_bwd(*operands))
+
+
+def _check_rows(
+    x: Tensor, shapes: list[ConvShape], fanins: list[Tensor], thetas: list[Tensor], maps: list[str]
+) -> None:
+    image = shapes[0].channels, shapes[0].height, shapes[0].width
+    if x.ndim != 2 or x.shape[0] != math.prod(image):
+        raise ValueError(f"x must be [{math.prod(image)}, batch] for images of {image}, got {tuple(x.shape)}")
+    check_images(x.t().unflatten(1, image), shapes, fanins, thetas, maps)
+
+
+def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, list[Tensor]]) -> None:
+    x, ctx.geometry, fanins, thetas, ctx.maps, _ = inputs
+    ctx.layers = len(fanins)
+    ctx.set_materialize_grads(False)
+    ctx.save_for_backward(x, *fanins, *thetas, *output[1])
+
+
+def _backward(ctx: Any, grad_out: Tensor, _: Any) -> Any:
+    x, fanins, thetas, saved = split(ctx.saved_tensors, ctx.layers)
+    needs = [ctx.needs_input_grad[0], *ctx.needs_input_grad[3]]
+    if is_differentiated_again(grad_out):
+        shapes, maps = unpack(ctx.geometry), ctx.maps.split(",")
+        grad_x, grad_thetas = reference.conv_chain_bwd(grad_out, x, [], shapes, fanins, thetas, maps, needs)
+    else:
+        operands = grad_out, x, saved, ctx.geometry, fanins, thetas, ctx.maps, needs
+        grad_x, grad_thetas = from_op(needs, *torch.ops.gatelight.conv_chain_bwd(*operands))
+    return grad_x, None, [None] * ctx.layers, grad_thetas, None, None
+
+
+torch.library.impl("gatelight::conv_chain_fwd", "default", _conv_chain_fwd)
+torch.library.impl("gatelight::conv_chain_bwd", "default", _conv_chain_bwd)
+torch.library.register_autograd("gatelight::conv_chain_fwd", _backward, setup_context=_save)

@@ -10,8 +10,8 @@ from torch import Tensor
 from gatelight import truthtable
 
 #: Larger trees are a mistake, and would not fit into memory.
-MOST_LEVELS = 64
-MOST_LEAVES = 1 << 20
+MAX_LEVELS = 64
+MAX_LEAVES = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class ConvShape:
         for name in ("channels", "height", "width", "kernel", "stride", "depth", "pool"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
-        if self.depth > MOST_LEVELS or self.arity**self.depth > MOST_LEAVES:
+        if self.depth > MAX_LEVELS or self.arity**self.depth > MAX_LEAVES:
             raise ValueError(
                 f"a tree of depth {self.depth} and arity {self.arity} is too large: more than a million leaves"
             )

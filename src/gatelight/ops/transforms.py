@@ -1,7 +1,7 @@
 """When torch transforms a computation, so that native kernels would not see what they compute on.
 
-``torch.compile``, ``torch.export``, ``jit.trace`` and fake tensors get the registered op ``gatelight::lut_fwd``, layer
-by layer; ``torch.func``, forward-mode derivatives and derivatives of derivatives get the reference, in plain torch.
+``torch.compile``, ``torch.export``, ``jit.trace`` and fake tensors get registered ops, one for a layer or a chain of
+them; ``torch.func``, forward-mode derivatives and derivatives of derivatives get the reference, in plain torch.
 """
 
 from __future__ import annotations
@@ -16,6 +16,11 @@ _PLAIN = (Tensor, torch.nn.Parameter, torch.nn.Buffer)
 def is_symbolic(*tensors: Tensor) -> bool:
     """Whether a graph is being made, or tensors have no memory of their own."""
     return torch.compiler.is_compiling() or torch._C._is_tracing() or any(type(t) not in _PLAIN for t in tensors)
+
+
+def is_traced() -> bool:
+    """Whether ``jit.trace`` records: a trace serves with and without gradients, and its sizes are tensors."""
+    return not torch.compiler.is_compiling() and torch._C._is_tracing()
 
 
 def is_transformed(*tensors: Tensor) -> bool:

@@ -11,8 +11,8 @@ import torch
 from gatelight.experiments.framework.cell import Context, dataset
 from gatelight.experiments.framework.networks import recipe
 from gatelight.experiments.framework.training import RunConfig, seconds_of, snapshots
-from gatelight.metrics import gradient_norms
 from gatelight.nn import LogicNetwork
+from gatelight.training.metrics import gradient_norms
 
 #: Of the deep network.
 LAYERS = 40

@@ -7,16 +7,16 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 from torch.nn.functional import cross_entropy
 
-from gatelight import checkpoint
 from gatelight.data import Split, validation_split
 from gatelight.data.augment import augment
 from gatelight.data.batches import Batches
 from gatelight.experiments.framework.cell import Context, StoppedError, dataset
 from gatelight.nn import Thermometer
-from gatelight.ops import cpu
+from gatelight.ops.backends import cpu
+from gatelight.training import adam_state, checkpoint
 
 
 @dataclass(frozen=True)
@@ -136,20 +136,14 @@ def _measure(model: nn.Module, encoder: Thermometer, split: Split, device: str) 
 
 
 def _save(path: Path, model: nn.Module, optimizer: torch.optim.Adam, step: int) -> None:
-    tensors: dict[str, Tensor] = {f"model.{name}": value for name, value in model.state_dict().items()}
-    for name, parameter in model.named_parameters():
-        for moment in ("exp_avg", "exp_avg_sq"):
-            tensors[f"adam.{moment}.{name}"] = optimizer.state[parameter][moment]
-    checkpoint.save(path, tensors, {"step": step})
+    weights = {f"model.{name}": value for name, value in model.state_dict().items()}
+    moments = adam_state.tensors(optimizer, dict(model.named_parameters()), step)
+    checkpoint.save(path, weights | moments, {"step": step})
 
 
 def _load(path: Path, model: nn.Module, optimizer: torch.optim.Adam) -> int:
     saved = checkpoint.load(path)
     checkpoint.restore(model, saved, path)
     step = int(saved.header["step"])
-    for name, parameter in model.named_parameters():
-        optimizer.state[parameter] = {
-            "step": torch.tensor(float(step)),
-            **{m: saved.tensors[f"adam.{m}.{name}"].to(parameter) for m in ("exp_avg", "exp_avg_sq")},
-        }
+    adam_state.restore(optimizer, dict(model.named_parameters()), saved.tensors, step, path)
     return step

@@ -83,7 +83,7 @@ def _run_cell(cell: Cell, context: Context, threads: int) -> dict[str, Any]:
     """One cell, in a worker."""
     import torch
 
-    from gatelight.ops import cpu
+    from gatelight.ops.backends import cpu
 
     torch.set_num_threads(1 if cpu.is_available() else threads)
     if cpu.is_available():

@@ -16,10 +16,11 @@ from gatelight.data import Split
 from gatelight.data.catalog import task
 from gatelight.experiments.framework.cell import Context, StoppedError, dataset, settings
 from gatelight.files import write_text
-from gatelight.metrics import accuracy
 from gatelight.nn import LogicNetwork
-from gatelight.run import RunFolder, build_model, load_model
-from gatelight.train import Trainer
+from gatelight.training.metrics import accuracy
+from gatelight.training.progress import ProgressObserver
+from gatelight.training.run import TrainingRun
+from gatelight.training.run_folder import RunFolder, build_model, load_model
 
 __all__ = ["RunConfig", "Training", "build", "from_flat", "gates_of", "seconds_of", "snapshots"]
 
@@ -65,13 +66,14 @@ class Training:
             raise StoppedError
         result = trainer.finish()
         model, _ = load_model(trainer.folder.path)
-        seen = Split(trainer.fit.x[:_TRAIN_SAMPLES], trainer.fit.y[:_TRAIN_SAMPLES])
+        fitted = trainer.trainer.train
+        seen = Split(fitted.x[:_TRAIN_SAMPLES], fitted.y[:_TRAIN_SAMPLES])
         on_train = accuracy(model.to(context.device), seen)
         rows = trainer.folder.metrics()
         return {
             "gates": result["gates"],
             "parameters": result["parameters"],
-            "train": {"soft_accuracy": on_train.soft, "discrete_accuracy": on_train.discrete},
+            "train": {"soft_accuracy": on_train.soft, "discrete_accuracy": on_train.rounded},
             "best": result["best"],
             "last": result["last"],
             "curve": {name: [row[name] for row in rows] for name in _CURVE},
@@ -140,32 +142,14 @@ def snapshots(
     return taken
 
 
-def _trainer(config: RunConfig, context: Context, advanced: Callable[[float, str], None] | None = None) -> Trainer:
+def _trainer(config: RunConfig, context: Context, advanced: Callable[[float, str], None] | None = None) -> TrainingRun:
     """A trainer in the cell's folder that stands where the last one was interrupted."""
     folder = context.folder / "run"
-    observer = _ProgressObserver(advanced) if advanced else None
+    observer = ProgressObserver(advanced) if advanced else None
     data = dataset(config.dataset, context.data)
-    trainer = Trainer(config, data, folder, device=context.device, observer=observer)
+    trainer = TrainingRun(config, data, folder, device=context.device, observer=observer)
     if RunFolder(folder).exists:
         trainer.resume()
     else:
         trainer.start()
     return trainer
-
-
-class _ProgressObserver:
-    """Passes a trainer's progress on."""
-
-    def __init__(self, advanced: Callable[[float, str], None]) -> None:
-        self._advanced = advanced
-        self._steps = 1
-
-    def started(self, step: int, steps: int, model: LogicNetwork) -> None:
-        self._steps = steps
-
-    def stepped(self, step: int, loss: float) -> None:
-        pass
-
-    def evaluated(self, row: dict[str, Any]) -> None:
-        text = f"step {row['step']:,}/{self._steps:,}, rounded {100 * row['discrete_accuracy']:.1f} %"
-        self._advanced(row["step"] / self._steps, text)

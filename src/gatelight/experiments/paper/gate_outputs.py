@@ -19,8 +19,8 @@ from gatelight.experiments.framework.cell import Cell, Context, dataset
 from gatelight.experiments.framework.experiment import Claim, Experiment, Judgement, Results, verdict
 from gatelight.experiments.framework.gradients import LAYERS, network
 from gatelight.experiments.framework.training import RunConfig, seconds_of, snapshots
-from gatelight.metrics import activation_histograms
 from gatelight.nn import LogicNetwork
+from gatelight.training.metrics import activation_histograms
 
 BINS = 20
 INITS = ("and", "or", "xor", "residual", "and-or", "uniform", "and-or-residual")

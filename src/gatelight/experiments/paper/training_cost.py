@@ -19,7 +19,7 @@ from gatelight.experiments.framework.cell import Cell, Context, dataset
 from gatelight.experiments.framework.experiment import Claim, Experiment, Judgement, Results, verdict
 from gatelight.experiments.framework.training import build, from_flat
 from gatelight.nn import LogicNetwork
-from gatelight.ops import cpu
+from gatelight.ops.backends import cpu
 
 PARAMETRIZATIONS = ("op", "iwp")
 ESTIMATORS = ("sin", "sigmoid-st", "linear-st")

@@ -1,5 +1,0 @@
-"""These tests run in a process of their own, where Triton's interpreter is on: see tests/ops/test_triton.py."""
-
-import os
-
-collect_ignore_glob = [] if os.environ.get("TRITON_INTERPRET") == "1" else ["*.py"]
