@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import os
 import re
 import signal
@@ -14,6 +13,7 @@ from contextlib import contextmanager
 from typing import Any, NoReturn
 
 from gatelight import __version__
+from gatelight.names import nearest
 
 _EXAMPLES = """\
 examples:
@@ -40,8 +40,8 @@ class _Parser(argparse.ArgumentParser):
     def suggestion(self, unknown: str) -> str:
         """The known option nearest to an unknown one, as a hint."""
         options = [o for action in self._actions for o in action.option_strings]
-        near = difflib.get_close_matches(unknown.split("=")[0], options, 1)
-        return f"; did you mean {near[0]}?" if near else ""
+        near = nearest(unknown.split("=")[0], options)
+        return f"; did you mean {near}?" if near else ""
 
 
 def make_parser() -> argparse.ArgumentParser:

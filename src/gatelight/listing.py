@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Iterator
+from types import ModuleType
+from typing import Any, TypeVar
+
+Value = TypeVar("Value")
 
 
 def named_in(package: str, folder: Iterable[str]) -> dict[str, Any]:
@@ -20,8 +23,29 @@ def named_in(package: str, folder: Iterable[str]) -> dict[str, Any]:
         folder: Its ``__path__``.
     """
     found: dict[str, Any] = {}
-    for module in pkgutil.iter_modules(list(folder)):
-        for name, value in getattr(importlib.import_module(f"{package}.{module.name}"), "NAMED", {}).items():
+    for module in _modules(package, folder):
+        for name, value in getattr(module, "NAMED", {}).items():
             if found.setdefault(name, value) is not value:
                 raise ValueError(f"two files of {package} give the name {name!r} to different things")
     return found
+
+
+def values_in(package: ModuleType, wanted: type[Value]) -> list[Value]:
+    """The values of a type that stand in the modules of a package, module by module in the order of their names.
+
+    >>> import gatelight.data.sets
+    >>> from gatelight.data.source import Source
+    >>> [source.name for source in values_in(gatelight.data.sets, Source)][:2]
+    ['cifar10', 'cifar100']
+
+    Args:
+        package: Its modules are imported; those of its subpackages are not.
+        wanted: The type.
+    """
+    modules = _modules(package.__name__, package.__path__)
+    return [value for module in modules for value in vars(module).values() if isinstance(value, wanted)]
+
+
+def _modules(package: str, folder: Iterable[str]) -> Iterator[ModuleType]:
+    for name in sorted(found.name for found in pkgutil.iter_modules(list(folder))):
+        yield importlib.import_module(f"{package}.{name}")

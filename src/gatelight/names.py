@@ -6,6 +6,17 @@ import difflib
 from collections.abc import Iterable, Sequence
 
 
+def nearest(given: str, known: Iterable[str]) -> str | None:
+    """The known name that a mistyped one was probably meant to be, if any is near.
+
+    >>> nearest("minst", ["digits", "mnist"])
+    'mnist'
+    >>> nearest("photographs", ["digits", "mnist"]) is None
+    True
+    """
+    return next(iter(difflib.get_close_matches(given, list(known), 1, cutoff=0.5)), None)
+
+
 def check_name(what: str, given: str, known: Iterable[str]) -> str:
     """Return ``given`` if it is one of ``known``; raise a ValueError that suggests the nearest otherwise.
 
@@ -16,8 +27,8 @@ def check_name(what: str, given: str, known: Iterable[str]) -> str:
     options = list(known)
     if given in options:
         return given
-    near = difflib.get_close_matches(str(given), options, 1, cutoff=0.5)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
+    near = nearest(str(given), options)
+    hint = f"; did you mean {near!r}?" if near else ""
     raise ValueError(f"unknown {what} {given!r}{hint} (known: {', '.join(options)})")
 
 

@@ -1,4 +1,4 @@
-"""Pictures of runs and networks, with one style that prints well and is safe for colour-blind readers."""
+"""Pictures of runs and networks, with one style that prints well and is safe for color-blind readers."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from gatelight.circuit import Circuit
 from gatelight.circuit.describe import kinds
 from gatelight.files import replacing
 
-#: Okabe and Ito's colours.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")
+#: Okabe and Ito's colors.
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")
 
 STYLE: dict[Any, Any] = {
-    "axes.prop_cycle": cycler(color=COLOURS),
+    "axes.prop_cycle": cycler(color=COLORS),
     "axes.axisbelow": True,
     "axes.grid": True,
     "axes.spines.right": False,
@@ -53,7 +53,7 @@ _METADATA: dict[str, dict[str, Any]] = {".svg": {"Date": None}, ".png": {"Softwa
 
 
 def curves(rows: Sequence[dict[str, Any]], title: str) -> Figure:
-    """Loss, both accuracies and the discretisation gap over steps."""
+    """Loss, both accuracies and the rounding gap over steps."""
     if not rows:
         raise ValueError("there is nothing to plot: the run has no evaluations yet")
     figure, (loss, accuracy) = new_figure(2)
@@ -63,10 +63,10 @@ def curves(rows: Sequence[dict[str, Any]], title: str) -> Figure:
     loss.set(xlabel="step", ylabel="cross-entropy [nats]")
     loss.legend()
     soft = 100 * np.array([row["soft_accuracy"] for row in rows])
-    discrete = 100 * np.array([row["discrete_accuracy"] for row in rows])
+    rounded = 100 * np.array([row["discrete_accuracy"] for row in rows])
     accuracy.plot(steps, soft, label="soft")
-    accuracy.plot(steps, discrete, label="discretised")
-    accuracy.fill_between(steps, soft, discrete, color=COLOURS[6], alpha=0.12, linewidth=0, label="gap")
+    accuracy.plot(steps, rounded, label="rounded")
+    accuracy.fill_between(steps, soft, rounded, color=COLORS[6], alpha=0.12, linewidth=0, label="gap")
     accuracy.set(xlabel="step", ylabel=f"accuracy on {rows[-1]['on']} [%]")
     accuracy.legend(loc="lower right")
     figure.suptitle(title)
@@ -74,14 +74,14 @@ def curves(rows: Sequence[dict[str, Any]], title: str) -> Figure:
 
 
 def comparison(runs: Sequence[tuple[str, Sequence[dict[str, Any]]]]) -> Figure:
-    """Discretised accuracy over steps of several runs."""
+    """Rounded accuracy over steps of several runs."""
     figure, (axes,) = new_figure(width=6.0, height=4.0)
     for name, rows in runs:
         if not rows:
             raise ValueError(f"there is nothing to plot: {name} has no evaluations yet")
         accuracy = 100 * np.array([row["discrete_accuracy"] for row in rows])
         axes.plot([row["step"] for row in rows], accuracy, label=name)
-    axes.set(xlabel="step", ylabel="discretised accuracy [%]")
+    axes.set(xlabel="step", ylabel="rounded accuracy [%]")
     axes.legend(loc="lower right")
     return figure
 
@@ -146,9 +146,9 @@ def _stack_shares(axes: Axes, layers: NDArray[np.int64], functions: Sequence[dic
             total[name] = total.get(name, 0.0) + value
     common = sorted(total, key=lambda name: -total[name])[:most]
     bottom = np.zeros(len(layers))
-    for name, colour in zip(common, COLOURS, strict=False):
+    for name, color in zip(common, COLORS, strict=False):
         values = np.array([layer.get(name, 0.0) for layer in functions])
-        axes.bar(layers, values, bottom=bottom, label=name, color=colour)
+        axes.bar(layers, values, bottom=bottom, label=name, color=color)
         bottom += values
     axes.bar(layers, 1 - bottom, bottom=bottom, label="others", color="#BBBBBB")
     axes.set(xlabel="layer", ylabel="share of rounded gates", ylim=(0, 1))

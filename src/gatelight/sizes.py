@@ -11,18 +11,13 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from gatelight.data.catalog import TASKS
+from gatelight.data.task import Task
 from gatelight.names import check_name
 
+__all__ = ["CDLGN", "DLGN", "MODELS", "TASKS", "ConvSize", "DenseSize", "Size", "Task", "size_of", "sizes"]
+
 MODELS = ("dlgn", "cdlgn")
-
-
-@dataclass(frozen=True)
-class Task:
-    """What a data set asks of a network: the shape of its inputs, its classes, whether inputs are bits."""
-
-    shape: tuple[int, ...]
-    classes: int
-    binary: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,21 +83,6 @@ class ConvSize(Size):
     def channels(self) -> list[int]:
         """Channels of each block."""
         return [self.k * factor for factor in self.factors]
-
-
-TASKS = {
-    "digits": Task((1, 8, 8), 10),
-    "mnist": Task((1, 28, 28), 10),
-    "mnist20": Task((1, 20, 20), 10),
-    "fashion-mnist": Task((1, 28, 28), 10),
-    "cifar10": Task((3, 32, 32), 10),
-    "cifar100": Task((3, 32, 32), 100),
-    "adult": Task((116,), 2, binary=True),
-    "breast-cancer": Task((51,), 2, binary=True),
-    "monk1": Task((17,), 2, binary=True),
-    "monk2": Task((17,), 2, binary=True),
-    "monk3": Task((17,), 2, binary=True),
-}
 
 
 def _for_cifar100(table: dict[str, Size]) -> dict[str, Size]:

@@ -93,7 +93,7 @@ def make() -> Makers:
 @pytest.fixture
 def few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the UCI files have as few rows as those made here."""
-    from gatelight.data import uci
+    from gatelight.data.sets import uci
 
     rows = {"adult": len(ADULT_ROWS), "breast": len(CANCER_ROWS), "monks": len(MONK_ROWS)}
     monkeypatch.setattr(uci, "ROWS", {name: rows[name.split("-")[0].split(".")[0]] for name in uci.ROWS})

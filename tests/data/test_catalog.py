@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import subprocess
 import sys
 from pathlib import Path
@@ -10,8 +11,11 @@ import pytest
 
 from gatelight import data
 from gatelight.cli import main
-from gatelight.data import catalog
+from gatelight.data import catalog, sets
 from gatelight.data.fetch import Remote
+from gatelight.data.source import Source
+from gatelight.data.task import Task
+from gatelight.listing import values_in
 
 
 def test_names() -> None:
@@ -28,6 +32,34 @@ def test_names() -> None:
         "monk2",
         "monk3",
     )
+
+
+def test_a_data_set_is_one_file(tmp_path: Path) -> None:
+    (tmp_path / "stripes.py").write_text(
+        "from gatelight.data.source import Source\n"
+        "from gatelight.data.task import Task\n"
+        "STRIPES = Source('stripes', Task((4,), 2, binary=True), 'stripes', load=None)\n"
+    )
+    made = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "import importlib, sys; from gatelight.data import catalog, names, sets\n"
+            "sets.__path__.append(sys.argv[1]); importlib.reload(catalog)\n"
+            "from gatelight import models\n"
+            "print(names()[-1], models.build('stripes', width=10, seed=0).gates)",
+            str(tmp_path),
+        ],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    assert made.stdout == "stripes 40\n"
+
+
+def test_names_are_declared_once() -> None:
+    declared = [source.name for source in values_in(sets, Source)]
+    assert sorted(declared) == sorted(data.names())
 
 
 @pytest.mark.parametrize(
@@ -77,7 +109,9 @@ def test_every_loader_loads_what_its_name_says(
         make.monk(tmp_path / "uci", number)
     for name in data.names():
         if not name.startswith("cifar"):
-            assert data.load(name, tmp_path, download=False).name == name
+            loaded = data.load(name, tmp_path, download=False)
+            assert loaded.name == name
+            assert catalog.task(name) == Task(tuple(loaded.input_shape), loaded.num_classes, loaded.binary)
     states = {row.name: row.state for row in data.available(tmp_path)}
     assert states == {name: "missing" if name.startswith("cifar") else "present" for name in data.names()}
 
@@ -116,8 +150,7 @@ def test_get_fetches_and_checks(
         server.files[name] = content
         digest = f"sha256:{hashlib.sha256(content).hexdigest()}"
         remotes.append(Remote(f"uci/{name}", (server.url("ok", name),), digest, len(content)))
-    entry = catalog._ENTRIES["monk1"]
-    monkeypatch.setitem(catalog._ENTRIES, "monk1", catalog._Entry("toy", tuple(remotes), entry.load))
+    monkeypatch.setitem(catalog.SOURCES, "monk1", dataclasses.replace(catalog.SOURCES["monk1"], files=tuple(remotes)))
     folder = tmp_path / "data"
     assert data.get("monk1", folder).state == "present"
     (folder / "uci/monks-1.test").write_text("rubbish")
@@ -143,8 +176,8 @@ def test_loaders_do_not_import_torch() -> None:
 
 
 def test_every_remote_is_pinned() -> None:
-    for entry in catalog._ENTRIES.values():
-        for remote in entry.files:
+    for source in catalog.SOURCES.values():
+        for remote in source.files:
             kind, _, digest = remote.digest.partition(":")
             assert len(digest) == {"sha256": 64, "md5": 32}[kind]
             assert remote.size > 0

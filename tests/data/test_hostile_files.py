@@ -14,12 +14,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gatelight.data import cifar
 from gatelight.data.archive import Member, extract
 from gatelight.data.csvfile import load_csv
-from gatelight.data.mnist import read_idx
 from gatelight.data.npz import load_npz
-from gatelight.data.uci import load_adult, load_cancer, load_monk
+from gatelight.data.sets import cifar
+from gatelight.data.sets.mnist import read_idx
+from gatelight.data.sets.uci import load_adult, load_cancer, load_monk
 
 CSV = b"a,colour,label\n" + b"0.5,red,x\n1,blue,y\n" * 4
 IMAGES = np.arange(60, dtype=np.uint8).reshape(5, 3, 4)

@@ -3,11 +3,12 @@ from pathlib import Path
 
 import pytest
 
-from gatelight.experiments import runner
-from gatelight.experiments.catalog import EXPERIMENTS
-from gatelight.experiments.cell import Cell
-from gatelight.experiments.experiment import Results
-from gatelight.experiments.runner import Machine, Store
+from gatelight.experiments.framework import runner
+from gatelight.experiments.framework.catalog import EXPERIMENTS
+from gatelight.experiments.framework.cell import Cell
+from gatelight.experiments.framework.experiment import Results
+from gatelight.experiments.framework.runner import Machine
+from gatelight.experiments.framework.store import Store
 
 
 class Recorder:

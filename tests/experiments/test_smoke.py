@@ -3,25 +3,27 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from gatelight import models
 from gatelight.cli import main
-from gatelight.data.digits import load_digits
-from gatelight.experiments import spread
-from gatelight.experiments.and_or import INITS
-from gatelight.experiments.catalog import EXPERIMENTS
-from gatelight.experiments.cnn import NeuralNetwork
-from gatelight.experiments.convergence import ratio_of_steps, running_best
-from gatelight.experiments.experiment import NOT_RUN, SCALES, Results
-from gatelight.experiments.gate_outputs import GateOutputs, at_half, at_one, at_zero
-from gatelight.experiments.regularizers import PLAIN, name_of
-from gatelight.experiments.runner import Store
-from gatelight.experiments.training import Training
-from gatelight.experiments.training_cost import Cost
+from gatelight.data.sets.digits import load_digits
+from gatelight.experiments.framework import ray_runner
+from gatelight.experiments.framework.accuracy import running_best
+from gatelight.experiments.framework.catalog import EXPERIMENTS
+from gatelight.experiments.framework.cell import Context
+from gatelight.experiments.framework.comparison import ratio_of_steps
+from gatelight.experiments.framework.experiment import NOT_RUN, SCALES, Results
+from gatelight.experiments.framework.neural_network import NeuralNetwork
+from gatelight.experiments.framework.store import Store
+from gatelight.experiments.framework.training import Training
+from gatelight.experiments.paper.and_or import INITS
+from gatelight.experiments.paper.gate_outputs import GateOutputs, at_half, at_one, at_zero
+from gatelight.experiments.paper.regularizers import PLAIN, name_of
+from gatelight.experiments.paper.training_cost import Cost
 from gatelight.nn import Thermometer
 
 Smoke = Callable[[str], Results]
@@ -142,7 +144,7 @@ def test_the_command_refuses_in_one_line(folder: Path, capsys: pytest.CaptureFix
 
 
 def test_what_measures_time_is_never_spread(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spread, "run", None)
+    monkeypatch.setattr(ray_runner, "run", None)
     assert main(["reproduce", "training-cost", "--scale", "smoke", "--ray", "local", "--out", str(folder)]) == 0
 
 
@@ -166,9 +168,12 @@ def test_experiments_share_cells_and_are_written_as_they_finish(
 def test_failed_cells_make_the_command_fail(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(models, "MODELS", ("dlgn",))
+    def refuse(cell: Training, context: Context) -> dict[str, Any]:
+        raise ValueError(f"no {cell.config.model} today")
+
+    monkeypatch.setattr(Training, "run", refuse)
     assert main(["reproduce", "resolution-convolutional", "--scale", "smoke", "--out", str(folder)]) == 1
     out = capsys.readouterr().out
-    assert "FAILED: ValueError: this gatelight has no network 'cdlgn'" in out
+    assert "FAILED: ValueError: no cdlgn today" in out
     assert "[1/6] digits CNN" in out
     assert "4 of 6 cells failed" in out

@@ -10,16 +10,18 @@ from typing import TYPE_CHECKING, Any
 from gatelight.runtime import choose_device, set_threads, stop_on_signal
 
 if TYPE_CHECKING:
-    from gatelight.experiments.cell import Cell
-    from gatelight.experiments.experiment import Experiment
-    from gatelight.experiments.runner import Machine, Store
+    from gatelight.experiments.framework.cell import Cell
+    from gatelight.experiments.framework.experiment import Experiment
+    from gatelight.experiments.framework.reproduction import Part
+    from gatelight.experiments.framework.runner import Machine
+    from gatelight.experiments.framework.store import Store
 
 _EXAMPLES = """\
 examples:
   gatelight reproduce                                  list the experiments, with about how long they take
   gatelight reproduce gradient-norm --scale smoke      seconds, on digits
   gatelight reproduce depth convergence --data ~/data  minutes to an hour each; Ctrl-C and run again to go on
-  gatelight reproduce all --ray local                  spread over the cores with Ray (pip install 'gatelight[ray]')
+  gatelight reproduce all --ray local                  several at a time, with Ray (pip install 'gatelight[ray]')
   gatelight reproduce --page reproduction.md           claim by claim: the paper, here, and a verdict
 """
 
@@ -34,9 +36,7 @@ def add_parsers(commands: Any) -> None:
     reproduce.add_argument(
         "--out", type=Path, default=Path("reproduction"), help="folder for results and figures (default: reproduction)"
     )
-    reproduce.add_argument(
-        "--ray", metavar="ADDRESS", help="spread the runs over a Ray cluster; 'local' makes one here"
-    )
+    reproduce.add_argument("--ray", metavar="ADDRESS", help="run the cells on a Ray cluster; 'local' starts one here")
     reproduce.add_argument("--threads", type=int, metavar="N", help="CPU threads (default: all cores; with --ray 1)")
     reproduce.add_argument("--device", default="auto", help="auto, cpu or cuda (default: auto)")
     reproduce.add_argument("--page", type=Path, metavar="FILE", help="write the page of claims and verdicts")
@@ -44,8 +44,9 @@ def add_parsers(commands: Any) -> None:
 
 def run_reproduce(args: argparse.Namespace) -> int:
     """Run experiments, judge and draw them; exit code 1 if a cell failed, 130 if stopped."""
-    from gatelight.experiments.catalog import EXPERIMENTS
-    from gatelight.experiments.runner import Machine, Store
+    from gatelight.experiments.framework.catalog import EXPERIMENTS
+    from gatelight.experiments.framework.runner import Machine
+    from gatelight.experiments.framework.store import Store
     from gatelight.names import check_name
 
     names = list(EXPERIMENTS) if args.names == ["all"] else args.names
@@ -67,24 +68,20 @@ _STOPPED = 130
 
 
 def _run(experiments: list[Experiment], args: argparse.Namespace, store: Store, machine: Machine) -> int:
-    """Run what is not finished, shared cells once; draw and judge each experiment as soon as its last cell is done."""
-    from gatelight.experiments import runner
-    from gatelight.experiments.cell import StoppedError
+    """Run what is not finished and show how it goes."""
+    from gatelight.experiments.framework import reproduction
+    from gatelight.experiments.framework.cell import StoppedError
     from gatelight.training.progress import console
 
-    todo = _announce(experiments, args.scale, store)
-    progress = _Progress(todo, experiments, args.scale, store)
+    parts = reproduction.plan(experiments, args.scale, store)
+    _announce(parts, args.scale)
+    todo = [cell for part in parts for cell in part.cells]
+    progress = _Progress(todo, args.scale, store)
     try:
         with stop_on_signal() as stop:
-            # What measures time has the machine to itself, before anything is spread over it.
-            alone = [cell for cell in todo if cell.timed or not args.ray]
-            failed = runner.run(alone, store, machine, progress, stop)
-            spreadable = [cell for cell in todo if cell not in alone]
-            if spreadable:
-                from gatelight.experiments import spread
-
-                threads = args.threads or 1
-                failed += spread.run(spreadable, store, machine, progress, stop, address=args.ray, threads=threads)
+            failed = reproduction.reproduce(
+                parts, args.scale, store, machine, progress, stop, ray=args.ray, threads=args.threads or 1
+            )
     except StoppedError:
         console.print("stopped; everything finished is kept, and the same command goes on")
         return _STOPPED
@@ -93,31 +90,14 @@ def _run(experiments: list[Experiment], args: argparse.Namespace, store: Store, 
     return 1 if failed else 0
 
 
-def _announce(experiments: list[Experiment], scale: str, store: Store) -> list[Cell]:
-    """Say what there is to run; all cells that are not finished, each once."""
+def _announce(parts: list[Part], scale: str) -> None:
+    """Say what there is to run."""
     from gatelight.training.progress import console
 
-    todo: dict[Cell, None] = {}
-    for experiment in experiments:
-        results = store.results(experiment, scale)
-        new = [cell for cell in results.unfinished if cell not in todo]
-        known = f", {len(results.finished)} known" if results.finished else ""
-        shared = len(results.unfinished) - len(new)
-        others = f", {shared} shared with the above" if shared else ""
-        console.print(f"{experiment.name} at scale {scale}: {len(new)} cells to run{known}{others}")
-        todo.update(dict.fromkeys(new))
-    return list(todo)
-
-
-def _conclude(experiment: Experiment, scale: str, store: Store) -> None:
-    """Draw and judge an experiment."""
-    from gatelight.training.progress import console
-
-    paths = store.write(experiment, scale)
-    console.print(f"{experiment.name}:")
-    _show_claims(experiment, store, scale)
-    if paths:
-        console.print("wrote " + ", ".join(map(str, paths)))
+    for part in parts:
+        known = f", {part.known} known" if part.known else ""
+        others = f", {part.shared} shared with the above" if part.shared else ""
+        console.print(f"{part.experiment.name} at scale {scale}: {len(part.cells)} cells to run{known}{others}")
 
 
 def _show_claims(experiment: Experiment, store: Store, scale: str) -> None:
@@ -153,8 +133,8 @@ def _duration(seconds: float) -> str:
 
 
 def _write_page(args: argparse.Namespace, store: Store) -> None:
-    from gatelight.experiments.catalog import EXPERIMENTS
-    from gatelight.experiments.page import render
+    from gatelight.experiments.framework.catalog import EXPERIMENTS
+    from gatelight.experiments.framework.report import render
     from gatelight.files import write_text
     from gatelight.training.progress import console
 
@@ -164,15 +144,10 @@ def _write_page(args: argparse.Namespace, store: Store) -> None:
 
 
 class _Progress:
-    """Shows which cell runs, how far it is, and the time left, judged by the cells' own estimates.
+    """Shows which cell runs, how far it is, the time left by the cells' own estimates, and the verdicts."""
 
-    An experiment is concluded with its last cell; one that has none left to run, at once.
-    """
-
-    def __init__(self, cells: list[Cell], experiments: list[Experiment], scale: str, store: Store) -> None:
+    def __init__(self, cells: list[Cell], scale: str, store: Store) -> None:
         self._scale, self._store = scale, store
-        self._open = [(e, set(cells).intersection(e.cells(scale))) for e in experiments]
-        self._conclude_finished()
         self._count = len(cells)
         self._left = sum(cell.seconds for cell in cells)
         self._begun = self._shown = time.monotonic()
@@ -199,7 +174,6 @@ class _Progress:
         self._account(cell)
         left = self._time_left(self._left, self._spent)
         console.print(f"[{self._done}/{self._count}] {cell.label}: {seconds:.1f} s, {left} left", soft_wrap=True)
-        self._conclude_finished(cell)
 
     def failed(self, cell: Cell, why: str) -> None:
         """Show a failed cell."""
@@ -207,15 +181,15 @@ class _Progress:
 
         self._account(cell)
         console.print(f"[{self._done}/{self._count}] {cell.label} FAILED: {why}", soft_wrap=True)
-        self._conclude_finished(cell)
 
-    def _conclude_finished(self, cell: Cell | None = None) -> None:
-        for _, waiting in self._open:
-            waiting.discard(cell)
-        for experiment, waiting in self._open:
-            if not waiting:
-                _conclude(experiment, self._scale, self._store)
-        self._open = [(experiment, waiting) for experiment, waiting in self._open if waiting]
+    def concluded(self, experiment: Experiment, paths: list[Path]) -> None:
+        """Show the verdicts on an experiment and what was written."""
+        from gatelight.training.progress import console
+
+        console.print(f"{experiment.name}:")
+        _show_claims(experiment, self._store, self._scale)
+        if paths:
+            console.print("wrote " + ", ".join(map(str, paths)))
 
     def _account(self, cell: Cell) -> None:
         self._done += 1

@@ -1,4 +1,4 @@
-"""The datasets by name: how to load each, what files it needs, whether they are there.
+"""The data sets by name: what the files of ``data/sets/`` declare, loaded, fetched and checked.
 
 >>> from gatelight.data import names
 >>> names()[:3]
@@ -7,51 +7,37 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib.util
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 
-from gatelight.data import cifar, mnist, uci
+from gatelight.data import sets
 from gatelight.data.csvfile import load_csv
 from gatelight.data.dataset import Dataset
-from gatelight.data.digits import load_digits
 from gatelight.data.encoding import Encoding
-from gatelight.data.fetch import Progress, Remote, altered, default_folder, ensure, locate, missing
+from gatelight.data.fetch import Progress, altered, default_folder, ensure, locate, missing
 from gatelight.data.npz import load_npz
+from gatelight.data.source import Source
+from gatelight.data.task import Task
+from gatelight.listing import values_in
+from gatelight.names import nearest
 
-
-@dataclass(frozen=True)
-class _Entry:
-    description: str
-    files: tuple[Remote, ...]
-    load: Callable[[Path], Dataset]
-
-
-_ENTRIES = {
-    "digits": _Entry("handwritten digits, 8x8 (scikit-learn)", (), lambda folder: load_digits()),
-    "mnist": _Entry("handwritten digits, 28x28", mnist.MNIST_FILES, mnist.load_mnist),
-    "mnist20": _Entry("handwritten digits, central 20x20", mnist.MNIST_FILES, mnist.load_mnist20),
-    "fashion-mnist": _Entry("clothing, 28x28", mnist.FASHION_FILES, mnist.load_fashion),
-    "cifar10": _Entry("photographs, 3x32x32, 10 classes", cifar.CIFAR10_FILES, cifar.load_cifar10),
-    "cifar100": _Entry("photographs, 3x32x32, 100 classes", cifar.CIFAR100_FILES, cifar.load_cifar100),
-    "adult": _Entry("income of adults, 116 bits", uci.ADULT_FILES, uci.load_adult),
-    "breast-cancer": _Entry("breast cancer (Ljubljana), 51 bits", uci.CANCER_FILES, uci.load_cancer),
-    **{
-        f"monk{n}": _Entry(f"the MONK's problem {n}, 17 bits", uci.MONK_FILES[n], partial(uci.load_monk, number=n))
-        for n in (1, 2, 3)
-    },
+#: Every data set that a file of ``data/sets/`` declares, by name.
+SOURCES: dict[str, Source] = {
+    source.name: source for source in sorted(values_in(sets, Source), key=lambda source: source.place)
 }
+#: What each of them asks of a network.
+TASKS: Mapping[str, Task] = MappingProxyType({name: source.task for name, source in SOURCES.items()})
 
 
 @dataclass(frozen=True)
 class Status:
-    """The state of one dataset in a data folder.
+    """The state of one data set in a data folder.
 
     Attributes:
-        name: The dataset.
+        name: The data set.
         state: "present", "missing" or "damaged".
         path: Where its first file is or belongs; the folder itself if it needs none.
         description: What it is, in a few words.
@@ -67,7 +53,16 @@ class Status:
 
 def names() -> tuple[str, ...]:
     """The names that :func:`load` knows, beside paths of .npz and .csv files."""
-    return tuple(_ENTRIES)
+    return tuple(SOURCES)
+
+
+def task(name: str) -> Task:
+    """What a data set asks of a network.
+
+    >>> task("cifar100")
+    Task(shape=(3, 32, 32), classes=100, binary=False)
+    """
+    return find(name).task
 
 
 def load(
@@ -78,7 +73,7 @@ def load(
     progress: Progress | None = None,
     encoding: Encoding | None = None,
 ) -> Dataset:
-    """Load a dataset; fetch its files first if they are missing.
+    """Load a data set; fetch its files first if they are missing.
 
     Args:
         name: One of :func:`names`, or the path of an ``.npz`` or ``.csv`` file.
@@ -97,10 +92,10 @@ def load(
         raise ValueError(f"an encoding is for .csv files, and {name} is none")
     if Path(name).suffix.lower() == ".npz":
         return load_npz(Path(name).expanduser())
-    entry = _entry(name)
+    source = find(name)
     place = _folder(folder)
-    ensure(entry.files, place, download=download, progress=progress)
-    return entry.load(place)
+    ensure(source.files, place, download=download, progress=progress)
+    return source.load(place)
 
 
 def is_table(name: str) -> bool:
@@ -109,34 +104,34 @@ def is_table(name: str) -> bool:
 
 
 def available(folder: str | Path | None = None, *, deep: bool = True) -> list[Status]:
-    """The state of every dataset in the folder.
+    """The state of every data set in the folder.
 
     With ``deep`` each one that is there is loaded, which takes a few seconds for all of them; without it only
     the presence of its files is looked at.
     """
-    return [check(name, folder, deep=deep) for name in _ENTRIES]
+    return [check(name, folder, deep=deep) for name in SOURCES]
 
 
 def check(name: str, folder: str | Path | None = None, *, deep: bool = True) -> Status:
-    """The state of one dataset in the folder, see :func:`available`."""
-    entry = _entry(name)
+    """The state of one data set in the folder, see :func:`available`."""
+    source = find(name)
     place = _folder(folder)
-    path = _first_path(entry, place)
-    if not entry.files and importlib.util.find_spec("sklearn") is None:
-        return Status(name, "missing", path, entry.description, "needs scikit-learn")
-    lacking = missing(entry.files, place)
+    path = _first_path(source, place)
+    if source.package is not None and importlib.util.find_spec(source.package[0]) is None:
+        return Status(name, "missing", path, source.description, f"needs {source.package[1]}")
+    lacking = missing(source.files, place)
     if lacking:
         detail = f"needs {', '.join(remote.path for remote in lacking)}"
-        return Status(name, "missing", path, entry.description, detail)
+        return Status(name, "missing", path, source.description, detail)
     if deep:
         try:
-            entry.load(place)
+            source.load(place)
         except ValueError as error:
-            return Status(name, "damaged", path, entry.description, str(error))
-        wrong = ", ".join(other.name for other in altered(entry.files, place))
+            return Status(name, "damaged", path, source.description, str(error))
+        wrong = ", ".join(other.name for other in altered(source.files, place))
         if wrong:
-            return Status(name, "present", path, entry.description, f"differs from the published file: {wrong}")
-    return Status(name, "present", path, entry.description)
+            return Status(name, "present", path, source.description, f"differs from the published file: {wrong}")
+    return Status(name, "present", path, source.description)
 
 
 def get(
@@ -146,7 +141,7 @@ def get(
     replace: bool = False,
     progress: Progress | None = None,
 ) -> Status:
-    """Fetch the files of a dataset and check them.
+    """Fetch the files of a data set and check them.
 
     Args:
         name: One of :func:`names`.
@@ -154,26 +149,34 @@ def get(
         replace: True to fetch files that are there as well (damaged ones, say).
         progress: Called as for :func:`load`.
     """
-    ensure(_entry(name).files, _folder(folder), replace=replace, progress=progress)
+    ensure(find(name).files, _folder(folder), replace=replace, progress=progress)
     return check(name, folder)
 
 
-def _entry(name: str) -> _Entry:
-    if name not in _ENTRIES:
-        near = difflib.get_close_matches(name.lower(), _ENTRIES, 1)
-        hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(_ENTRIES)}"
-        raise ValueError(f"no dataset is called {name!r}; {hint} (or give the path of an .npz or .csv file)")
-    return _ENTRIES[name]
+def find(name: str) -> Source:
+    """The declaration of a data set.
+
+    Raises:
+        ValueError: If no data set has this name; it suggests the nearest.
+
+    >>> find("digits").description
+    'handwritten digits, 8x8 (scikit-learn)'
+    """
+    if name not in SOURCES:
+        near = nearest(name.lower(), SOURCES)
+        hint = f"did you mean {near!r}?" if near else f"known are {', '.join(SOURCES)}"
+        raise ValueError(f"no data set is called {name!r}; {hint} (or give the path of an .npz or .csv file)")
+    return SOURCES[name]
 
 
 def _folder(folder: str | Path | None) -> Path:
     return default_folder() if folder is None else Path(folder).expanduser()
 
 
-def _first_path(entry: _Entry, folder: Path) -> Path:
-    if not entry.files:
+def _first_path(source: Source, folder: Path) -> Path:
+    if not source.files:
         return folder
-    remote = entry.files[0]
+    remote = source.files[0]
     if remote.members:
         return folder / remote.members[0].path
     return locate(remote, folder) or folder / remote.path

@@ -59,7 +59,7 @@ class _Table:
 
 
 def load_csv(path: Path, encoding: Encoding | None = None) -> Dataset:
-    """Read a dataset from a ``.csv`` file, see the module's text for its layout.
+    """Read a data set from a ``.csv`` file, see the module's text for its layout.
 
     Args:
         path: The file.

@@ -1,4 +1,4 @@
-"""What a dataset is: two splits of inputs and labels that have been checked.
+"""What a data set is: two splits of inputs and labels that have been checked.
 
 >>> bits = np.array([[0, 1], [1, 0], [1, 1]], np.float32)
 >>> split = Split(bits, np.array([1, 1, 0]))
@@ -29,7 +29,7 @@ MAX_CLASSES = 10_000
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Inputs and labels of one part of a dataset.
+    """Inputs and labels of one part of a data set.
 
     Attributes:
         x: uint8 or float32 [n, channels, height, width] images, or float32 [n, features]; floats lie in [0, 1].
@@ -252,7 +252,7 @@ def _check_split(where: str, split: Split, dataset: Dataset) -> None:
     if x.dtype == np.float32:
         check_unit_range(x, where)
     if dataset.binary and not is_bits(x):
-        raise ValueError(f"{where}: a binary dataset holds only 0 and 1")
+        raise ValueError(f"{where}: a binary data set holds only 0 and 1")
 
 
 def _check_names(where: str, kind: str, names: tuple[str, ...]) -> None:

@@ -4,6 +4,9 @@ A file is downloaded under a private name beside its place, hashed, and only the
 its proper name is always whole. Two processes that want the same file at once each write their own private
 file; the last rename wins and both copies are the same bytes. An interrupted download becomes ``NAME.part``,
 which the next one takes over (by renaming it, so only one can) and continues with an HTTP range request.
+
+The packages pooch and platformdirs do not replace this: pooch neither resumes nor tries a second mirror, and fetching
+must work where only the core is installed.
 """
 
 from __future__ import annotations

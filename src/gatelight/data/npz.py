@@ -13,7 +13,7 @@ x                       becomes
 either                  bools and arrays of only 0 and 1 become bits: float32, a binary dataset
 ======================  =======================================================================================
 
-Images with the channels last are recognised by a last axis of 1, 3 or 4 where the first is none of these, and noted.
+Images with the channels last are recognized by a last axis of 1, 3 or 4 where the first is none of these, and noted.
 Where the shape leaves it open the file is refused, unless it holds ``layout``, the string ``channels-first`` or
 ``channels-last``. ``y`` holds whole numbers from 0. :func:`load_samples` reads samples to label.
 """
@@ -53,7 +53,7 @@ _DAMAGE = (
 
 
 def load_npz(path: Path) -> Dataset:
-    """Read a dataset from an ``.npz`` file, see the module's text for its layout.
+    """Read a data set from an ``.npz`` file, see the module's text for its layout.
 
     Raises:
         ValueError: If the file is damaged, lacks an array or holds values that break the rules.

@@ -1,0 +1,1 @@
+"""What every experiment needs: cells, claims, results on disk, runners, figures and the page of verdicts."""
