@@ -2,6 +2,7 @@
 
 ``files/NAME`` is a run of 60 steps on digits that was stopped after 30; ``files/expected.json`` has what the code of
 that time made of it: right answers and scores of its circuit at step 30, and the hash of all tensors at step 60.
+Sums of floats depend on the width of the registers, so those bits are compared on machines with AVX-512 alone.
 """
 
 import hashlib
@@ -11,17 +12,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from gatelight import data
 from gatelight.cli import main
 from gatelight.config import to_json
 from gatelight.discretization import discretize
+from gatelight.ops.backends import cpu
 from gatelight.training import checkpoint
 from gatelight.training.metrics import evaluate
 from gatelight.training.run_folder import RunFolder, load_model
 
 FILES = Path(__file__).parent / "files"
 EXPECTED = json.loads((FILES / "expected.json").read_text())
+SAME_SUMS = torch.backends.cpu.get_cpu_capability() == "AVX512" and cpu.is_available() and cpu.simd() == "avx512"
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +40,7 @@ def test_evaluates_and_rounds_as_it_did(name: str, digits: data.Dataset) -> None
     counts = evaluate(model, digits.test)
     expected = EXPECTED[name]
     assert (counts.soft_hits, counts.rounded_hits) == (expected["soft_hits"], expected["rounded_hits"])
-    assert counts.loss_sum == expected["loss_sum"]
+    assert counts.loss_sum == (expected["loss_sum"] if SAME_SUMS else pytest.approx(expected["loss_sum"]))
     scores = discretize(model).scores(digits.test.x)
     assert hashlib.sha256(np.ascontiguousarray(scores, dtype="<i4").tobytes()).hexdigest() == expected["scores"]
 
@@ -57,7 +61,8 @@ def test_goes_on_to_the_same_bits(name: str, tmp_path: Path) -> None:
     for key, tensor in sorted(checkpoint.load(run / "last.safetensors").tensors.items()):
         digest.update(f"{key} {tensor.dtype} {tuple(tensor.shape)} ".encode())
         digest.update(tensor.numpy().tobytes())
-    assert digest.hexdigest() == EXPECTED[name]["tensors_at_60"]
+    if SAME_SUMS:
+        assert digest.hexdigest() == EXPECTED[name]["tensors_at_60"]
     assert (run / "config.json").read_bytes() == (FILES / name / "config.json").read_bytes()
     assert [row["step"] for row in RunFolder(run).metrics()] == [20, 40, 60]
 
