@@ -127,21 +127,12 @@ using Sum = Row<W == 32 ? 16 : W>;
 template <int N, int W>
 constexpr int TOGETHER = W == 1 || N >= 4 ? 1 : 16 >> N;
 
-// The gradients of one gate: s of its coefficients, g of its inputs.
-template <int N, int W, bool NEED_X>
-GL_INLINE void gate_sums(const float* c, const Row<W>* in, const Row<W>& gradient, Sum<W>* s, Row<W>* g) {
-  if constexpr (W == 32) {
-    Row<W> by_sample[1 << N];
-    gate_bwd<N, W, NEED_X>(c, in, gradient, by_sample, g);
-    for (int k = 0; k < 1 << N; k++) s[k] = halves(by_sample[k]);
-  } else {
-    gate_bwd<N, W, NEED_X>(c, in, gradient, s, g);
-  }
-}
-
-template <int N, int W>
-GL_INLINE void zero_sums(Sum<W>* s) {
-  for (int k = 0; k < 1 << N; k++) s[k] = Sum<W>::all(0.0f);
+// The gradients of a gate on 32 samples, whose sums are left as rows of 16.
+template <int N, bool NEED_X>
+GL_INLINE void gate_bwd_halved(const float* c, const Row<32>* x, const Row<32>& o, Row<16>* s, Row<32>* g) {
+  Row<32> by_sample[1 << N];
+  gate_bwd<N, 32, NEED_X>(c, x, o, by_sample, g);
+  for (int k = 0; k < 1 << N; k++) s[k] = halves(by_sample[k]);
 }
 
 // Adds the sums of TOGETHER gates from j on up over their samples.
@@ -155,13 +146,14 @@ GL_INLINE void add_gates(int64_t j, const Sum<W>* s, float* sums, bool accumulat
 }
 
 // x: rows of the inputs; gradients gx of the same rows are added to. sums: [gates, 2^N], padded to a multiple of 16.
-// LINKED: the gradient of a row stays in its register, too.
+// LINKED: the gradient of a row stays in its register, too. Gradients are added one input after the other: a gate may
+// read the same row twice. Wires and gradient are copied: as far as the compiler can tell, a row that is stored might
+// lie on top of the originals.
 template <int N, int W, bool NEED_X, bool LINKED = false>
 inline void run_bwd(const float* x, float* gx, const Wires& given, const float* c, int64_t gates,
                     const Gradient& from, float* sums, bool accumulate) {
   static_assert(!LINKED || N == 2, "a row in the middle would need its gradient added");
   constexpr int ENTRIES = 1 << N, STEP = TOGETHER<N, W>;
-  // Copies of its own: as far as the compiler can tell, a row that is stored might lie on top of the originals.
   const Wires wires = given;
   float* o = from.o;
   const int64_t stride = from.stride, o_ahead = AHEAD * stride, o_far_ahead = FAR_AHEAD * stride;
@@ -179,8 +171,9 @@ inline void run_bwd(const float* x, float* gx, const Wires& given, const float* 
     }
     in[0] = held;
     for (int i = 1; i < N; i++) in[i] = Row<W>::hold(x + at[i]);
-    gate_sums<N, W, NEED_X>(c + (j << N), in, Row<W>::hold(o), s, g);
-    // One input after the other: a gate may read the same row twice.
+    const Row<W> gradient = Row<W>::hold(o);
+    if constexpr (W == 32) gate_bwd_halved<N, NEED_X>(c + (j << N), in, gradient, s, g);
+    else gate_bwd<N, W, NEED_X>(c + (j << N), in, gradient, s, g);
     if (LINKED && NEED_X) {
       (held_gradient + g[0]).store(gx + at[0]);
       held_gradient = Row<W>::load(gx + at[N - 1]) + g[N - 1];
@@ -199,7 +192,7 @@ inline void run_bwd(const float* x, float* gx, const Wires& given, const float* 
       for (int u = 0; u < STEP; u++) {
         wires.fetch<N, W, LINKED>(j + u, x, wide);
         if (NEED_X) wires.fetch<N, W, LINKED>(j + u, gx, wide);
-        if (near) fetch_near<W>(o + o_ahead);
+        if (near) for (int part = 0; part < W; part += 16) __builtin_prefetch(o + o_ahead + part);
         if (far) fetch_far<W>(o + o_far_ahead);
         step(j + u, s + u * ENTRIES);
       }
@@ -212,7 +205,7 @@ inline void run_bwd(const float* x, float* gx, const Wires& given, const float* 
   for (; j < gates; j += STEP) {
     for (int u = 0; u < STEP; u++) {
       if (j + u < gates) step(j + u, s + u * ENTRIES);
-      else zero_sums<N, W>(s + u * ENTRIES);
+      else for (int k = 0; k < ENTRIES; k++) s[u * ENTRIES + k] = Sum<W>::all(0.0f);
     }
     add_gates<N, W>(j, s, sums, accumulate);
   }

@@ -1,7 +1,7 @@
 // The bit-packed engine: what a prepared circuit looks like, and what each SIMD path offers to run it.
 //
-// A row holds one bit of each sample of a block: 512 samples or, where there are few, 64. Gates read and write rows that
-// are named by slots; a slot is given away again once nobody reads it any more.
+// A row holds one bit of each sample of a block: 512 samples or, where there are few, 64. Gates read and write rows
+// that are named by slots; a slot is given away again once nobody reads it any more.
 #pragma once
 
 #include <cstdint>

@@ -15,12 +15,6 @@ GL_INLINE void fetch_far(const float* row) {
   __builtin_prefetch(row + W - 1, 0, 2);
 }
 
-// Fetches a row that lies in lines of its own into the first cache.
-template <int W>
-GL_INLINE void fetch_near(const float* row) {
-  for (int i = 0; i < W; i += 16) __builtin_prefetch(row + i);
-}
-
 // The samples of a tile: 16, or one for batches of one sample.
 template <int W>
 struct Row {
