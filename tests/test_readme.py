@@ -18,8 +18,9 @@ def test_the_python_examples_run() -> None:
     exec(dense, names)
     exec(convolutional, names)
     assert tuple(names["maps"].shape) == (8, 64, 14, 14)
-    assert names["discretize"](names["net"]).gates == 2_000
+    assert names["report"].before.gates == 2_000
     assert names["circuit"].gates < 2_000
+    assert names["report"].proof.proved
     assert (names["labels"] == names["digits"].test.y).mean() > 0.85
 
 
