@@ -308,7 +308,8 @@ def cofactors(code: _Code, arity: int, index: int) -> tuple[_Code, _Code]:
     >>> [bin(half) for half in cofactors(0b0110, 2, 0)]      # a xor b is b, or not b
     ['0b10', '0b1']
     """
-    _check_input(index, check_arity(arity))
+    if not 0 <= index < arity <= MAX_ARITY:
+        raise ValueError(f"an input of a table of arity 1 to {MAX_ARITY} is needed, got index {index}, arity {arity}")
     block = 1 << (arity - 1 - index)
     mask = (1 << block) - 1
     low: Any = code & mask

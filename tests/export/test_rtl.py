@@ -17,9 +17,9 @@ Samples = Callable[[Circuit, int], NDArray[np.uint8]]
 def run(design: rtl.Design, port: int) -> tuple[list[int], int]:
     """Scores and label for one value of the input port, as if registers were wires."""
     values = {"bits": port, "features": port}
+    stages = {signal.name: rtl.stages(signal, delay) for signal, delay in design.delays.items()}
 
-    def of(operand: rtl.Operand) -> int:
-        signal = operand.signal
+    def of(signal: rtl.Signal) -> int:
         return values[signal.name] if signal.name else signal.value
 
     for signal, operation, operands in design.wires:
@@ -43,7 +43,7 @@ def run(design: rtl.Design, port: int) -> tuple[list[int], int]:
                 value = given[2] if given[0] else given[1]
         low = -(1 << signal.width - 1) if signal.signed else 0
         assert low <= value < low + (1 << signal.width), signal
-        values[signal.name] = value
+        values |= dict.fromkeys(stages.get(signal.name, [signal.name]), value)
     return [of(score) for score in design.scores], of(design.label)
 
 
@@ -66,16 +66,15 @@ def test_all_paths_cross_as_many_registers(circuits: dict[str, Circuit], pipelin
     for name, circuit in circuits.items():
         design = rtl.build(circuit, pipeline, encoder=True)
         stage = {"bits": 0, "features": 0}
+        names = {signal.name: rtl.stages(signal, delay) for signal, delay in design.delays.items()}
         for signal, _, operands in design.wires:
-            arrivals = {
-                stage[operand.signal.name] + operand.delay for operand in operands if operand.signal.level is not None
-            }
+            arrivals = {stage[operand.name] for operand in operands if operand.level is not None}
             assert len(arrivals) <= 1, name
-            stage[signal.name] = arrivals.pop() if arrivals else 0
-            assert all(operand.delay <= design.delays.get(operand.signal, 0) for operand in operands)
-        for operand in (*design.scores, design.label):
-            if operand.signal.level is not None:
-                assert stage[operand.signal.name] + operand.delay == design.latency, name
+            first = arrivals.pop() if arrivals else 0
+            stage |= {made: first + delay for delay, made in enumerate(names.get(signal.name, [signal.name]))}
+        for last in (*design.scores, design.label):
+            if last.level is not None:
+                assert stage[last.name] == design.latency, name
         assert (design.latency == 0) == (pipeline == 0)
 
 

@@ -40,6 +40,7 @@ from gatelight.nn import (
 )
 from gatelight.ops import NATIVE_MAPS, ConvShape
 from gatelight.ops.backends import cpu
+from gatelight.ops.schemas import pack
 from gatelight.parametrize import IWP
 from gatelight.wiring import Leaves
 
@@ -203,6 +204,8 @@ def call_stack(h: Hostile) -> Any:
     x, mode = h.tensor(batch, features), h.pick("auto", "keep", "keep-bf16", "recompute") if not h.odd(0.1) else "all"
     if h.chance(0.6):
         return ops.dense_chain(x, fanins, thetas, maps, mode)
+    if h.chance(0.3):
+        return torch.ops.gatelight.dense_chain_fwd(turned(x), fanins, thetas, ",".join(maps), mode, h.chance(0.5))[0]
     out, saved = cpu.dense_chain_fwd(turned(x), fanins, thetas, maps, mode)
     if h.odd(0.3):
         one = saved[0]
@@ -232,6 +235,9 @@ def call_conv(h: Hostile) -> Any:
     x = h.tensor(h.small(), channels, side, side)
     if h.chance(0.3):
         return ops.conv(x, fanins[0], thetas[0], shapes[0])
+    if h.chance(0.2):
+        rows = turned(x.flatten(1))
+        return torch.ops.gatelight.conv_chain_fwd(rows, pack(shapes), fanins, thetas, ",".join(maps), h.chance(0.5))[0]
     return ops.conv_chain(x, shapes, fanins, thetas, maps)
 
 

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from gatelight import native, ops
 from gatelight.nn import LogicConv2d, LogicConvStack, LogicDense, LogicStack, OrPool2d
+from gatelight.ops import ConvShape
 from gatelight.ops.backends import cpu
 from gatelight.ops.schemas import pack
 
@@ -81,6 +82,16 @@ def test_compiled_training_equals_eager(make: Make, op: str, backend: str, dynam
             torch.testing.assert_close(a, b)
     with torch.no_grad():
         torch.testing.assert_close(compiled(x), model(x))
+
+
+@CASES
+def test_export(make: Make, op: str) -> None:
+    model, x = make()
+    exported = torch.export.export(model, (x,))
+    assert [str(node.target) for node in exported.graph.nodes if "gatelight" in str(node.target)] == [
+        f"gatelight.{op}.default"
+    ]
+    torch.testing.assert_close(exported.module()(x), model(x))
 
 
 @needs_kernels
@@ -200,3 +211,20 @@ def test_shapes_bound_what_kernels_save(memory: str, batch: int, layers: int) ->
         _, [saved] = cpu.dense_chain_fwd(x, fanins, thetas, ["table"] * layers, memory)
         _, [larger] = cpu.dense_chain_fwd(x, fanins, thetas, ["table"] * layers, memory, by_shape=True)
         assert larger.numel() == cpu.saved_bytes(x, fanins, thetas, memory) >= saved.numel()
+
+
+@needs_kernels
+@pytest.mark.parametrize("batch", [1, 16, 33])
+@pytest.mark.parametrize("pool", [1, 2])
+@pytest.mark.parametrize("trees", [1, 5])
+def test_shapes_bound_what_convolutions_save(batch: int, pool: int, trees: int) -> None:
+    shapes = [
+        ConvShape(2, 9, 7, kernel=3, padding=1, pool=pool),
+        ConvShape(trees, 9 // pool, 7 // pool, kernel=2, padding=1, depth=1, arity=3, pool=pool),
+    ]
+    fanins = [torch.zeros(trees, shape.leaves, dtype=torch.int32) for shape in shapes]
+    thetas = [torch.rand(trees * shape.tree_gates, 1 << shape.arity) for shape in shapes]
+    x = torch.rand(2 * 9 * 7, batch)
+    _, [saved] = cpu.conv_chain_fwd(x, shapes, fanins, thetas, ["table"] * 2)
+    _, [larger] = cpu.conv_chain_fwd(x, shapes, fanins, thetas, ["table"] * 2, by_shape=True)
+    assert larger.numel() == cpu.conv_saved_bytes(x, shapes, fanins, thetas) >= saved.numel()

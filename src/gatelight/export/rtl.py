@@ -40,13 +40,6 @@ class Signal(NamedTuple):
     value: int = 0
 
 
-class Operand(NamedTuple):
-    """A signal as something reads it: behind ``delay`` registers."""
-
-    signal: Signal
-    delay: int = 0
-
-
 class Slice(NamedTuple):
     """As many bits of a port as the wire has, from bit ``low`` on."""
 
@@ -93,11 +86,11 @@ Operation: TypeAlias = Slice | Above | Logic | Number | Sum | Biased | Greater |
 
 
 class Wire(NamedTuple):
-    """A signal and what computes it."""
+    """A signal, what computes it, and the signals that this reads, delayed as far as needed."""
 
     signal: Signal
     operation: Operation
-    operands: tuple[Operand, ...]
+    operands: Sequence[Signal]
 
 
 class Widths(NamedTuple):
@@ -123,7 +116,7 @@ class Design:
         pipeline: After how many levels there are registers; 0 for none.
         latency: Clock edges from an input to its scores and label.
         wires: In an order in which each reads only ports and earlier wires.
-        delays: How many registers follow each signal that has some.
+        delays: How many registers follow each signal that has some; :func:`stages` names what lies behind them.
         scores: One for each class, all of the last stage.
         label: The class with the highest score.
     """
@@ -133,8 +126,17 @@ class Design:
     latency: int
     wires: tuple[Wire, ...]
     delays: dict[Signal, int]
-    scores: tuple[Operand, ...]
-    label: Operand
+    scores: tuple[Signal, ...]
+    label: Signal
+
+
+def stages(signal: Signal, delay: int) -> list[str]:
+    """The names of a signal before and behind each of its registers.
+
+    >>> stages(Signal("n7"), 2)
+    ['n7', 'n7_d1', 'n7_d2']
+    """
+    return [signal.name, *(f"{signal.name}_d{k}" for k in range(1, delay + 1))]
 
 
 def widths(circuit: Circuit, encoder: bool = False) -> Widths:
@@ -186,12 +188,15 @@ class _Builder:
         """How many registers lie before what has this level."""
         return (level - 1) // self.pipeline if self.pipeline and level else 0
 
-    def at(self, signal: Signal, stage: int) -> Operand:
+    def at(self, signal: Signal, stage: int) -> Signal:
         """The signal at a later stage, delayed by as many registers as needed."""
-        delay = 0 if signal.level is None else stage - self.stage(signal.level)
-        if delay:
-            self.delays[signal] = max(delay, self.delays.get(signal, 0))
-        return Operand(signal, delay)
+        name, width, level, signed, _ = signal
+        delay = 0 if level is None else stage - self.stage(level)
+        if not delay:
+            return signal
+        if delay > self.delays.get(signal, 0):
+            self.delays[signal] = delay
+        return Signal(f"{name}_d{delay}", width, level, signed)
 
     def wire(
         self,
@@ -207,8 +212,10 @@ class _Builder:
         known = [operand.level for operand in operands if operand.level is not None]
         level = levels + max(known) if known else None
         signal = Signal(name, width, level, signed)
-        stage = self.stage(level or 0)
-        self.wires.append(Wire(signal, operation, tuple([self.at(operand, stage) for operand in operands])))
+        if self.pipeline:
+            stage = self.stage(level or 0)
+            operands = [self.at(operand, stage) for operand in operands]
+        self.wires.append(Wire(signal, operation, operands))
         return signal
 
     def finish(self, width: Widths, scores: Sequence[Signal], label: Signal) -> Design:

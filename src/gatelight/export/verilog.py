@@ -90,7 +90,7 @@ def _module(design: rtl.Design, circuit: Circuit, name: str, encoder: bool) -> s
             f"    {ports[-1]}",
             ");",
             *(
-                f"    wire{_kind(signal)} {', '.join(_stages(signal, delay)[1:])};"
+                f"    wire{_kind(signal)} {', '.join(rtl.stages(signal, delay)[1:])};"
                 for signal, delay in design.delays.items()
             ),
             *(f"    wire{_kind(wire.signal)} {wire.signal.name} = {_expression(wire)};" for wire in design.wires),
@@ -119,7 +119,7 @@ def _registers(design: rtl.Design, name: str) -> list[str]:
     """Instances of the register module, some registers in each."""
     steps = []
     for signal, delay in design.delays.items():
-        steps += [(old, new, signal.width) for old, new in pairwise(_stages(signal, delay))]
+        steps += [(old, new, signal.width) for old, new in pairwise(rtl.stages(signal, delay))]
     registers = []
     for start in range(0, len(steps), _REGISTERS_PER_INSTANCE):
         old, new, bits = zip(*steps[start : start + _REGISTERS_PER_INSTANCE], strict=True)
@@ -128,15 +128,10 @@ def _registers(design: rtl.Design, name: str) -> list[str]:
     return registers
 
 
-def _stages(signal: rtl.Signal, delay: int) -> list[str]:
-    """The names of a signal before and behind each of its registers."""
-    return [signal.name, *(f"{signal.name}_d{k}" for k in range(1, delay + 1))]
-
-
 def _expression(wire: rtl.Wire) -> str:
     """What computes a wire."""
     signal, operation, operands = wire
-    names = [_name(operand) for operand in operands]
+    names = [operand.name or _name(operand) for operand in operands]
     match operation:
         case rtl.Logic(text):
             return text.format(*names)
@@ -157,18 +152,15 @@ def _expression(wire: rtl.Wire) -> str:
             return f"{names[0]} ? {_name(operands[2], 'd')} : {_name(operands[1], 'd')}"
 
 
-def _name(operand: rtl.Operand, base: str = "b") -> str:
-    """How an operand is written; ``base`` is that of a constant."""
-    signal, delay = operand
-    if not signal.name:
-        return f"{signal.width}'{base}{signal.value}"
-    return f"{signal.name}_d{delay}" if delay else signal.name
+def _name(signal: rtl.Signal, base: str = "b") -> str:
+    """How a signal is written; ``base`` is that of a constant."""
+    return signal.name or f"{signal.width}'{base}{signal.value}"
 
 
-def _padded(operand: rtl.Operand, width: int) -> str:
-    """An unsigned operand with zeros in front up to a width."""
-    more = width - operand.signal.width
-    return f"{{{more}'d0, {_name(operand)}}}" if more else _name(operand)
+def _padded(signal: rtl.Signal, width: int) -> str:
+    """An unsigned signal with zeros in front up to a width."""
+    more = width - signal.width
+    return f"{{{more}'d0, {_name(signal)}}}" if more else _name(signal)
 
 
 def _signed(value: int, width: int) -> str:
@@ -178,6 +170,8 @@ def _signed(value: int, width: int) -> str:
 
 def _kind(signal: rtl.Signal) -> str:
     """The part of a declaration between ``wire`` and the name."""
+    if signal.width == 1 and not signal.signed:
+        return ""
     return (" signed" if signal.signed else "") + (f" [{signal.width - 1}:0]" if signal.width > 1 else "")
 
 

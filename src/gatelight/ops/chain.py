@@ -7,9 +7,16 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from gatelight.ops.backends.base import Gradients
+from gatelight.ops.backends.base import Gradients, Tensors
+from gatelight.ops.connections import check_tensors
 
-Tensors = Sequence[Tensor]
+
+def check_given(x: Tensor, thetas: Tensors) -> None:
+    """Raise a ValueError unless x and every theta are tensors, as what follows takes for granted."""
+    check_tensors(x=x)
+    for theta in thetas:
+        if not isinstance(theta, Tensor):
+            check_tensors(theta=theta)
 
 
 def is_differentiable(x: Tensor, thetas: Tensors) -> bool:

@@ -38,6 +38,8 @@ def check_operands(x: Tensor, fanin: Tensor, table: Tensor, *, features_first: b
 def check_layers(x: Tensor, fanins: Sequence[Tensor], thetas: Sequence[Tensor], maps: Sequence[str]) -> None:
     """Raise a ValueError that names what is wrong with a chain of dense layers on x [features, batch]."""
     check_lengths(fanins=fanins, thetas=thetas, maps=maps)
+    if x.ndim != 2:
+        raise ValueError(f"x must be [features, batch], got shape {tuple(x.shape)}")
     features = x.shape[0]
     for fanin, theta, map in zip(fanins, thetas, maps, strict=True):
         check_tensors(fanin=fanin, theta=theta)

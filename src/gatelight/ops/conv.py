@@ -15,7 +15,7 @@ from torch import Tensor
 
 from gatelight.ops import backends
 from gatelight.ops.backends import reference
-from gatelight.ops.chain import from_op, is_differentiable, split, to_op
+from gatelight.ops.chain import check_given, from_op, is_differentiable, split, to_op
 from gatelight.ops.checks import check_images
 from gatelight.ops.convshape import ConvShape
 from gatelight.ops.dispatch import backend_for
@@ -66,6 +66,7 @@ def conv_chain(
     Returns:
         Images of the last layer, [batch, trees, out_height, out_width], feature-major in memory.
     """
+    check_given(x, thetas)
     differentiable = is_differentiable(x, thetas)
     if is_symbolic(x, *thetas):  # the op checks its operands when it runs
         rows = x.flatten(1).t()

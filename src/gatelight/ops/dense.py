@@ -17,9 +17,8 @@ from gatelight.names import check_name
 from gatelight.ops import backends
 from gatelight.ops.backends import reference
 from gatelight.ops.backends.base import Gradients
-from gatelight.ops.chain import from_op, is_differentiable, split, to_op
+from gatelight.ops.chain import check_given, from_op, is_differentiable, split, to_op
 from gatelight.ops.checks import check_layers
-from gatelight.ops.connections import check_tensors
 from gatelight.ops.dispatch import backend_for
 from gatelight.ops.memory import MEMORY, resolve
 from gatelight.ops.transforms import is_differentiated_again, is_symbolic, is_traced, is_transformed
@@ -53,10 +52,7 @@ def dense_chain(
         Outputs of the last layer [batch, gates], a transposed view of [gates, batch].
     """
     check_name("memory mode", memory, MEMORY)
-    check_tensors(x=x)
-    for theta in thetas:
-        if not isinstance(theta, Tensor):
-            check_tensors(theta=theta)
+    check_given(x, thetas)
     if x.ndim != 2:
         raise ValueError(f"x must be [batch, features], got shape {tuple(x.shape)}")
     differentiable = is_differentiable(x, thetas)
@@ -124,8 +120,9 @@ def _gradients_again(
 def _dense_chain_fwd(
     x: Tensor, fanins: list[Tensor], thetas: list[Tensor], maps: str, memory: str, save: bool
 ) -> tuple[Tensor, list[Tensor]]:
+    check_layers(x, fanins, thetas, maps.split(","))
     name = backend_for(x, *thetas)
-    mode = resolve(memory, name, x, fanins)
+    mode = resolve(check_name("memory mode", memory, MEMORY), name, x, fanins)
     return backends.load(name).dense_chain_fwd(x, fanins, thetas, maps.split(","), mode, save, by_shape=True)
 
 

@@ -41,10 +41,12 @@ class Parametrization(ABC):
     Attributes:
         arity: Inputs of a gate.
         stochastic: Whether :meth:`sample` draws noise in training.
+        decays: Whether the weight decay of a network's recipe is meant for these parameters.
     """
 
     arity: int
     stochastic: bool = False
+    decays: bool = False
 
     @property
     @abstractmethod
@@ -100,6 +102,7 @@ _MEMBERS = (
     "arity",
     "parameters",
     "stochastic",
+    "decays",
     "name",
     "native_map",
     "init",

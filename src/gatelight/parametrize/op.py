@@ -39,6 +39,9 @@ class OP(Parametrization):
 
     arity: int = 2
 
+    #: The softmax would let its parameters grow without bound.
+    decays = True
+
     def __post_init__(self) -> None:
         truthtable.check_arity(self.arity)
         if self.arity > MAX_ARITY:

@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from gatelight import parametrize
 from gatelight.config import Optimization, RunConfig, replace
+from gatelight.names import check_name
 from gatelight.sizes import TASKS, ConvSize, Size, size_of
 
 
@@ -30,7 +32,9 @@ class Recipe:
 def recipe_of(config: RunConfig) -> Recipe:
     """What the configuration says and, where it is silent, what goes with the data set and size."""
     size = size_of(config.dataset, config.model.size, config.model.model)
-    return settled(config.optimization, size, decays=config.model.gates.parametrization == "op")
+    name = config.model.gates.parametrization
+    kind = parametrize.NAMED[check_name("parametrization", name, parametrize.NAMED)]
+    return settled(config.optimization, size, decays=kind.decays)
 
 
 def settled(given: Optimization, size: Size, *, decays: bool = False) -> Recipe:

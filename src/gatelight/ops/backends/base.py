@@ -12,6 +12,8 @@ from torch import Tensor
 
 from gatelight.ops.convshape import ConvShape
 
+Tensors = Sequence[Tensor]
+
 #: Gradients for x and for each theta; None where one is not needed.
 Gradients = tuple[Tensor | None, Sequence[Tensor | None]]
 

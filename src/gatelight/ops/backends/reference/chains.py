@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
-from gatelight.ops.backends.base import Gradients
+from gatelight.ops.backends.base import Gradients, Tensors
 from gatelight.ops.backends.reference.derivatives import gradients
 from gatelight.ops.backends.reference.gates import conv, lut_bwd, lut_fwd, table
 from gatelight.ops.checks import check_layers
@@ -18,7 +18,7 @@ def supports_shape(shape: ConvShape) -> bool:
     return True
 
 
-def dense_chain(x: Tensor, fanins: Sequence[Tensor], thetas: Sequence[Tensor], maps: Sequence[str]) -> Tensor:
+def dense_chain(x: Tensor, fanins: Tensors, thetas: Tensors, maps: Sequence[str]) -> Tensor:
     """Outputs of the last of a chain of dense layers, [gates, batch]; autograd differentiates it, again and again."""
     for fanin, theta, map in zip(fanins, thetas, maps, strict=True):
         x = lut_fwd(x, fanin, table(theta, map, fanin.shape[1]))
@@ -27,8 +27,8 @@ def dense_chain(x: Tensor, fanins: Sequence[Tensor], thetas: Sequence[Tensor], m
 
 def dense_chain_fwd(
     x: Tensor,
-    fanins: Sequence[Tensor],
-    thetas: Sequence[Tensor],
+    fanins: Tensors,
+    thetas: Tensors,
     maps: Sequence[str],
     memory: str = "keep",
     save: bool = True,
@@ -42,7 +42,7 @@ def dense_chain_fwd(
     return inputs[-1], inputs[1:-1] if save else []
 
 
-def dense_saved(x: Tensor, fanins: Sequence[Tensor], thetas: Sequence[Tensor], memory: str) -> list[Tensor]:
+def dense_saved(x: Tensor, fanins: Tensors, thetas: Tensors, memory: str) -> list[Tensor]:
     """Empty tensors of the shapes that :func:`dense_chain_fwd` saves."""
     return [x.new_empty(fanin.shape[0], x.shape[1]) for fanin in fanins[:-1]]
 
@@ -50,9 +50,9 @@ def dense_saved(x: Tensor, fanins: Sequence[Tensor], thetas: Sequence[Tensor], m
 def dense_chain_bwd(
     grad_out: Tensor,
     x: Tensor,
-    saved: Sequence[Tensor],
-    fanins: Sequence[Tensor],
-    thetas: Sequence[Tensor],
+    saved: Tensors,
+    fanins: Tensors,
+    thetas: Tensors,
     maps: Sequence[str],
     memory: str,
     needs: Sequence[bool],
@@ -78,9 +78,7 @@ def _theta_gradient(theta: Tensor, map: str, arity: int, grad_table: Tensor) -> 
     return found
 
 
-def conv_chain(
-    x: Tensor, shapes: Sequence[ConvShape], fanins: Sequence[Tensor], thetas: Sequence[Tensor], maps: Sequence[str]
-) -> Tensor:
+def conv_chain(x: Tensor, shapes: Sequence[ConvShape], fanins: Tensors, thetas: Tensors, maps: Sequence[str]) -> Tensor:
     """Outputs of the last of a chain of convolutional layers, feature-major as x is, [features, batch]."""
     for shape, fanin, theta, map in zip(shapes, fanins, thetas, maps, strict=True):
         images = x.t().reshape(x.shape[1], shape.channels, shape.height, shape.width)
@@ -91,8 +89,8 @@ def conv_chain(
 def conv_chain_fwd(
     x: Tensor,
     shapes: Sequence[ConvShape],
-    fanins: Sequence[Tensor],
-    thetas: Sequence[Tensor],
+    fanins: Tensors,
+    thetas: Tensors,
     maps: Sequence[str],
     save: bool = True,
     by_shape: bool = False,
@@ -101,9 +99,7 @@ def conv_chain_fwd(
     return conv_chain(x, shapes, fanins, thetas, maps), []
 
 
-def conv_saved(
-    x: Tensor, shapes: Sequence[ConvShape], fanins: Sequence[Tensor], thetas: Sequence[Tensor]
-) -> list[Tensor]:
+def conv_saved(x: Tensor, shapes: Sequence[ConvShape], fanins: Tensors, thetas: Tensors) -> list[Tensor]:
     """Nothing, as :func:`conv_chain_fwd` saves nothing."""
     return []
 
@@ -111,10 +107,10 @@ def conv_saved(
 def conv_chain_bwd(
     grad_out: Tensor,
     x: Tensor,
-    saved: Sequence[Tensor],
+    saved: Tensors,
     shapes: Sequence[ConvShape],
-    fanins: Sequence[Tensor],
-    thetas: Sequence[Tensor],
+    fanins: Tensors,
+    thetas: Tensors,
     maps: Sequence[str],
     needs: Sequence[bool],
 ) -> Gradients:

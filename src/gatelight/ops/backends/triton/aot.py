@@ -1,6 +1,6 @@
 """Compiles every kernel for GPUs that need not be there and reads what each will occupy.
 
-python -m gatelight.ops.backends.triton.aot                 a table of registers, spills and shared memory
+python -m gatelight.ops.backends.triton.aot        a table of registers, spills and shared memory
 """
 
 from __future__ import annotations

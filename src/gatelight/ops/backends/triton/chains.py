@@ -27,19 +27,6 @@ __all__ = [
 ]
 
 
-def lut_fwd(x: Tensor, fanin: Tensor, table: Tensor) -> Tensor:
-    """Outputs [gates, batch] of gates with these tables [gates, 2**arity]."""
-    return launch.layer_fwd(x, fanin, table)
-
-
-def lut_bwd(grad_out: Tensor, x: Tensor, fanin: Tensor, table: Tensor) -> tuple[Tensor, Tensor]:
-    """Gradients for x [features, batch] and table [gates, 2**arity]."""
-    grad_x, grad_table = launch.layer_bwd(grad_out, x, fanin, table)
-    assert grad_x is not None
-    assert grad_table is not None
-    return grad_x, grad_table
-
-
 def dense_chain_fwd(
     x: Tensor,
     fanins: Sequence[Tensor],
@@ -114,6 +101,19 @@ def _stretch(layers: int, memory: str) -> int:
     return math.isqrt(layers - 1) + 1 if memory == "recompute" else 1
 
 
+def lut_fwd(x: Tensor, fanin: Tensor, table: Tensor) -> Tensor:
+    """Outputs [gates, batch] of gates with these tables [gates, 2**arity]."""
+    return launch.layer_fwd(x, fanin, table)
+
+
+def lut_bwd(grad_out: Tensor, x: Tensor, fanin: Tensor, table: Tensor) -> tuple[Tensor, Tensor]:
+    """Gradients for x [features, batch] and table [gates, 2**arity]."""
+    grad_x, grad_table = launch.layer_bwd(grad_out, x, fanin, table)
+    assert grad_x is not None
+    assert grad_table is not None
+    return grad_x, grad_table
+
+
 def conv_chain_fwd(
     x: Tensor,
     shapes: Sequence[ConvShape],
@@ -159,7 +159,7 @@ def conv_chain_bwd(
     fanins: Sequence[Tensor],
     thetas: Sequence[Tensor],
     maps: Sequence[str],
-    needs: Sequence[bool],
+    needs: Sequence[bool] = (False,),
 ) -> Gradients:
     """Gradients of :func:`conv_chain_fwd` for x, if needed, and for every theta."""
     count = len(fanins)
