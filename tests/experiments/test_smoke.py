@@ -169,7 +169,7 @@ def test_failed_cells_make_the_command_fail(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def refuse(cell: Training, context: Context) -> dict[str, Any]:
-        raise ValueError(f"no {cell.config.model} today")
+        raise ValueError(f"no {cell.config.model.model} today")
 
     monkeypatch.setattr(Training, "run", refuse)
     assert main(["reproduce", "resolution-convolutional", "--scale", "smoke", "--out", str(folder)]) == 1
