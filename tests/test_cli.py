@@ -72,7 +72,7 @@ def test_eval_inspect_plot(trained: Path, tmp_path: Path, capsys: pytest.Capture
     assert f"{100 * result['last']['discrete_accuracy']:.2f} %" in out
     assert main(["inspect", str(trained), "-o", str(tmp_path / "i.svg")]) == 0
     out = capsys.readouterr().out
-    assert "commonest functions" in out
+    assert "most common functions" in out
     assert (tmp_path / "i.svg").read_bytes().startswith(b"<?xml")
     assert main(["inspect", str(trained), "--json"]) == 0
     measures = json.loads(capsys.readouterr().out)

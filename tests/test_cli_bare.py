@@ -55,7 +55,7 @@ def test_info_names_the_engine_without_torch() -> None:
         how = "machine code" if stats.code_bytes else "interpreted"
         assert facts["engine"] == f"native, {stats.simd}, {how}"
     else:
-        assert facts["engine"].startswith("numpy alone: ")
+        assert facts["engine"].startswith("only numpy: ")
     assert "needs torch" in facts["training"]
 
 

@@ -46,7 +46,7 @@ def test_compile_reports_and_proves(folder: Path, tmp_path: Path, capsys: pytest
 
 
 @needs_engine
-def test_run_on_the_test_split_gives_the_discretised_accuracy(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_run_on_the_test_split_gives_the_rounded_accuracy(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", str(folder / "net.gl"), "digits"]) == 0
     result = json.loads((folder / "run/result.json").read_text())
     assert f"accuracy {100 * result['best']['discrete_accuracy']:.2f} %" in capsys.readouterr().out
@@ -252,26 +252,26 @@ def test_inspect(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str
         (["run", "NET", "many.npz", "--rows", "all"], "labels up to 10, but the circuit only 10 classes"),
         (["run", "NET", "named.npz"], "has the classes"),
         (["run", "NET", "few.npz"], "has labels up to 8, but names only 2 classes"),
-        (["run", "NET", "column.npz", "-o", "column.npz", "--overwrite"], "column.npz is what is read"),
+        (["run", "NET", "column.npz", "-o", "column.npz", "--overwrite"], "column.npz is the input"),
         (["run", "NET", "digits", "-o", "column.npz"], "exists already; use --overwrite"),
         (["compile", "RUN", "-o", "."], "is a folder, not a file"),
         (["export", "NET", "--to", "aiger", "--name", "../x"], "name must be letters"),
         (["export", "NET", "--to", "blif", "--name", ""], "name must be letters"),
-        (["inspect", "NET", "--samples", "5"], "--samples is for runs"),
+        (["inspect", "NET", "--samples", "5"], "--samples applies to runs"),
         (["inspect", "NET", "-o", "x.txt"], "must end in .png or .svg"),
         (["run", "NET", "bad.npz"], "bad.npz"),
         (["run", "NET", "empty.npz"], "has no array x"),
         (["run", "NET", "digits", "-o", "x.txt"], "must end in .csv or .npz"),
         (["run", "NET", "wide.npz"], "64"),
-        (["export", "NET", "--to", "c", "--pipeline", "2"], "--pipeline is for --to verilog"),
-        (["export", "NET", "--to", "c", "--ascii"], "--ascii is for --to aiger"),
+        (["export", "NET", "--to", "c", "--pipeline", "2"], "--pipeline applies only to --to verilog"),
+        (["export", "NET", "--to", "c", "--ascii"], "--ascii applies only to --to aiger"),
         (["export", "NET", "--to", "c", "--name", "a b"], "a b"),
         (
             ["export", "int.gl", "--to", "c"],
             "'int', from the file's name; choose another with --name, such as --name int_net",
         ),
         (["export", "module.gl", "--to", "verilog"], "--name module_net"),
-        (["run", "NET", "one.npy"], "holds a single sample; a batch of one has another axis in front"),
+        (["run", "NET", "one.npy"], "holds a single sample; add the batch axis: x[None]"),
         (["run", "NET", "flat.npy"], "a single sample is [1, 64], as x[None] makes it"),
         (["run", "NET", "one.npy", "--rows", "test"], "has no test rows: nothing is held out of a file without labels"),
         (["run", "NET", "column.npz", "--rows", "some"], "invalid choice: 'some'"),

@@ -131,7 +131,7 @@ def test_eval_of_an_old_run_takes_its_own_table_alone(people: Path, capsys: pyte
     assert main(["eval", "run", "--dataset", str(people / "own.csv")]) == 0
     other = table(people / "other.csv", AGES)
     assert main(["eval", "run", "--dataset", str(other)]) == 2
-    assert "does not say how its features were made of a table" in capsys.readouterr().err
+    assert "does not say how its features were made from a table" in capsys.readouterr().err
 
 
 def test_eval_says_that_its_own_data_has_changed(people: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -238,7 +238,7 @@ def test_run_says_when_bytes_may_be_meant_as_bits(tmp_path: Path, capsys: pytest
     for top, said in ((255, False), (2, False), (1, True)):
         np.save(tmp_path / "x.npy", np.minimum(x, top).astype(np.uint8))
         assert main(["run", net, str(tmp_path / "x.npy")]) == 0
-        assert ("is read as bytes, nearly black; bool or float would mean bits" in capsys.readouterr().out) == said
+        assert ("so it is nearly black; pass bool or float for bits" in capsys.readouterr().out) == said
 
 
 @needs_engine

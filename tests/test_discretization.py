@@ -264,7 +264,7 @@ def test_what_a_circuit_cannot_follow_is_refused() -> None:
         second.theta[1, 2] = float("nan")
     with pytest.raises(ValueError, match="layer '1', a LogicDense: its parameters are not all finite"):
         discretize(nn.Sequential(first, second, head))
-    with pytest.raises(ValueError, match="behind the group sums"):
+    with pytest.raises(ValueError, match="after the group sums"):
         discretize(nn.Sequential(*layers(), LogicDense(2, 2)))
 
 

@@ -1,7 +1,7 @@
 """Trains light differentiable logic gate networks and turns them into circuits.
 
 ``import gatelight as gl`` is enough: ``gl.nn``, ``gl.models``, ``gl.data``, ``gl.export`` and the other names below are
-loaded when they are first used. Importing gatelight needs numpy alone; what needs torch imports it then.
+loaded when they are first used. Importing gatelight needs only numpy; what needs torch imports it on first use.
 """
 
 import importlib
@@ -35,7 +35,7 @@ __all__ = [
     "truthtable",
 ]
 
-#: Where the names that are no modules come from.
+#: The module of each name that is not a module itself.
 _HOME = {
     "Circuit": "circuit",
     "Engine": "engine",

@@ -21,9 +21,9 @@ examples:
   gatelight train mnist --size S --out runs/a  train the paper's MNIST network
   gatelight inspect runs/a                     what the gates have become
   gatelight compile runs/a -o a.gl             round, simplify, prove: a circuit
-  gatelight bench a.gl                         millions of samples a second
+  gatelight bench a.gl                         millions of samples per second
   gatelight export a.gl --to verilog           for an FPGA
-  gatelight data list                          which data sets are there
+  gatelight data list                          which data sets there are
 """
 
 
@@ -61,8 +61,8 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; the exit code is 0, 1 for a failure of the machine, 2 for bad input, 130 for Ctrl-C."""
-    # Threads of torch that spin while they wait would take the cores from the kernels' threads.
+    """Run the command; the exit code is 0, 1 if the machine failed, 2 for bad input, 130 for Ctrl-C."""
+    # Torch threads that spin while they wait would take the cores from the kernels' threads.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     with _noting_interrupts() as interrupted:
         try:
@@ -70,7 +70,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         except KeyboardInterrupt:
             return _fail(130, "interrupted")
         except Exception as error:
-            # An import that Ctrl-C breaks off often ends in an ImportError, or worse, in place of the interrupt.
+            # An import that Ctrl-C interrupts often ends in an ImportError, or worse, instead of the interrupt.
             if interrupted:
                 return _fail(130, "interrupted")
             return _explain(error)
@@ -86,7 +86,7 @@ def _run(argv: Sequence[str] | None) -> int:
 
 
 def _explain(error: Exception) -> int:
-    """One line for an error that a user can do something about; others are raised again."""
+    """One line for an error that a user can fix; others are raised again."""
     if isinstance(error, ValueError):
         return _fail(2, str(error))
     if isinstance(error, ModuleNotFoundError):
@@ -106,14 +106,14 @@ def _explain(error: Exception) -> int:
 
 @contextmanager
 def _noting_interrupts() -> Iterator[list[int]]:
-    """A list that SIGINT puts its number in, beside raising KeyboardInterrupt as ever."""
+    """A list that gets the number of SIGINT, which still raises KeyboardInterrupt."""
     noted: list[int] = []
 
     def note(number: int, _frame: types.FrameType | None) -> None:
         noted.append(number)
         raise KeyboardInterrupt
 
-    # Another handler, or none in a thread or where the signal is ignored, is not ours to replace.
+    # Replace only Python's own handler, and only in the main thread, where handlers can be set.
     try:
         ours = signal.getsignal(signal.SIGINT) is signal.default_int_handler
         before = signal.signal(signal.SIGINT, note) if ours else None

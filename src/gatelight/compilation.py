@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from gatelight.circuit import Circuit
     from gatelight.circuit.passes import Simplified
 
-#: Levels of simplification; see :func:`gatelight.circuit.passes.simplify`. 0 is none.
+#: Levels of simplification; see :func:`gatelight.circuit.passes.simplify`. 0 means none.
 LEVELS = (0, 1, 2, 3)
 #: Numbers of inputs that tables can be mapped to.
 LUTS = (3, 4, 5, 6)
@@ -52,7 +52,7 @@ class Size(NamedTuple):
 
 @dataclass(frozen=True)
 class Proof:
-    """What was proved of a compiled circuit.
+    """What was proved about a compiled circuit.
 
     Attributes:
         proved: Whether every output is proved equal to that of the circuit before simplification, for all inputs.
@@ -74,19 +74,19 @@ class Proof:
 
 @dataclass(frozen=True)
 class Report:
-    """What :func:`compile` did, in lines that read well: ``print(report)``.
+    """What :func:`compile` did. ``print(report)`` shows it in a few lines.
 
     Attributes:
         before: Size of the rounded network.
-        after: Size of the circuit in the end.
-        outputs: Bits that are summed in the end.
+        after: Size of the final circuit.
+        outputs: Bits that the final circuit sums.
         samples: Random inputs on which the circuit was compared with the rounded model, and found equal.
         level: Level of simplification.
         simplified: Size after simplification; None at level 0.
         removed: Gates that each pass removed.
-        lut: The most inputs of a table if the circuit was mapped to larger ones, else None.
-        proof: What was proved; None as long as the work is not done.
-        seconds: How long all of it took.
+        lut: Most inputs of a table if the circuit was mapped to larger tables, else None.
+        proof: What was proved; None until the work is done.
+        seconds: How long everything took.
     """
 
     before: Size
@@ -144,15 +144,15 @@ def compile(
         level: How much to simplify: 0 not at all, 1 by local rules, 2 and 3 also by merging equal nets.
         lut: Map to tables of up to this many inputs, 3 to 6, for an FPGA.
         prove: Look for a prover. Without one the report says so; a difference is always an error.
-        input_shape: Shape of one sample where the model does not know it.
-        class_names: Names that the circuit carries.
+        input_shape: Shape of one sample, if the model does not know it.
+        class_names: Names of the classes, stored in the circuit.
         progress: Called with each line of the report as soon as its step is done.
 
     Returns:
         The circuit and a :class:`Report`.
 
     Raises:
-        ValueError: If an argument is wrong or the model has no circuit.
+        ValueError: If an argument is wrong or the model cannot be made into a circuit.
         RuntimeError: If the prover finds a difference, which would be a bug.
     """
     from gatelight.circuit.passes import map_to_arity, simplify
@@ -182,18 +182,18 @@ def compile(
 
 
 class _Teller:
-    """Hands the lines that a report has gained to a function."""
+    """Passes new lines of a report to a function."""
 
     def __init__(self, progress: Callable[[str], None] | None) -> None:
         self.progress = progress
-        self.told = 0
+        self.reported = 0
 
     def __call__(self, report: Report) -> None:
         lines = str(report).splitlines()
         if self.progress is not None:
-            for line in lines[self.told :]:
+            for line in lines[self.reported :]:
                 self.progress(line)
-        self.told = len(lines)
+        self.reported = len(lines)
 
 
 def _check(level: int, lut: int | None) -> None:
@@ -221,7 +221,7 @@ def _prove(original: Circuit, circuit: Circuit, done: Simplified | None) -> Proo
         return Proof(False, found[0], f"not made: {error}", time.perf_counter() - begun)
     seconds = time.perf_counter() - begun
     if verdict.equal is False:
-        raise RuntimeError("the prover found the simplified circuit to differ; please report this as a bug")
+        raise RuntimeError("the prover found that the simplified circuit differs; please report this as a bug")
     if verdict.equal is None:
         return Proof(False, found[0], "not made: the prover gave up", seconds)
     return Proof(True, found[0], seconds=seconds)

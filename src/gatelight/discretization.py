@@ -1,4 +1,4 @@
-"""From a trained model to a circuit: the only bridge from torch.
+"""From a trained model to a circuit: the only place where torch meets circuits.
 
 A model is walked in the order in which torch would call its modules. Each part writes itself into a
 :class:`~gatelight.circuit.sketch.CircuitSketch`, where an array of nets stands for a batch. The result is then compared
@@ -36,7 +36,7 @@ from gatelight.nn.conv_stack import ConvStep
 SAMPLES = 1000
 
 _SEQUENCES = (nn.Sequential, LogicStack, LogicConvStack)
-#: What does nothing in evaluation.
+#: Modules that do nothing in evaluation.
 _NOTHING = (nn.Identity, nn.Dropout, GateIntervention)
 _LEAVES = (Thermometer, LogicConv2d, OrPool2d, LogicDense, GroupSum, nn.Flatten, *_NOTHING)
 
@@ -51,12 +51,12 @@ def discretize(
     Circuit(inputs=4, gates=10, depth=2, outputs=4, classes=2)
 
     Args:
-        model: A :class:`~gatelight.nn.LogicNetwork`, or an ``nn.Sequential`` (of sequences, of stacks, nested as one
-            likes) of an optional ``Thermometer``, then ``LogicConv2d`` and ``OrPool2d``, ``LogicDense`` layers, and a
+        model: A :class:`~gatelight.nn.LogicNetwork`, or an ``nn.Sequential`` (of sequences and stacks, nested in
+            any way) of an optional ``Thermometer``, then ``LogicConv2d`` and ``OrPool2d``, ``LogicDense`` layers, and a
             ``GroupSum``. ``nn.Flatten``, and what does nothing in evaluation (``nn.Identity``, ``nn.Dropout``,
-            ``GateIntervention``), may stand in between.
-        input_shape: Shape of one sample where the model does not know it, such as (1, 28, 28).
-        class_names: Names that the circuit carries along.
+            ``GateIntervention``), may come in between.
+        input_shape: Shape of one sample, such as (1, 28, 28), if the model does not know it.
+        class_names: Names of the classes, stored in the circuit.
 
     Raises:
         ValueError: If a part of the model has no circuit, has hooks or a forward of its own, or holds parameters that
@@ -67,7 +67,7 @@ def discretize(
     sketch = CircuitSketch(shape)
     for name, part in parts:
         if sketch.is_counted:
-            raise ValueError(f"cannot make a circuit of layer {name!r}, {_kind(part)}: it stands behind the group sums")
+            raise ValueError(f"cannot make a circuit of layer {name!r}, {_kind(part)}: it comes after the group sums")
         try:
             _emit(sketch, part)
         except ValueError as error:
@@ -82,9 +82,9 @@ def _kind(part: nn.Module | ConvStep) -> str:
 
 
 def _walk(module: nn.Module, name: str) -> Iterator[tuple[str, nn.Module | ConvStep]]:
-    """The parts of a model in the order in which they run, refusing by name what has no circuit.
+    """The parts of a model in the order in which they run; a part that has no circuit is refused by name.
 
-    Pooling right behind a convolutional layer goes with it, as one step.
+    A convolutional layer and the pooling right after it are one step.
     """
     step: tuple[str, ConvStep] | None = None
     for label, leaf in _leaves(module, name):
@@ -119,11 +119,11 @@ def _leaves(module: nn.Module, name: str) -> Iterator[tuple[str, nn.Module]]:
         raise ValueError(f"cannot make a circuit of {what}{_WHY_NOT}")
 
 
-_WHY_NOT = "; expected a LogicNetwork, sequences, gatelight's layers and nn.Flatten, with the forward they come with"
+_WHY_NOT = "; expected a LogicNetwork, sequences, gatelight's layers and nn.Flatten, with their original forward"
 
 
 def _runs_as(module: nn.Module, kind: type[nn.Module], *methods: str) -> bool:
-    """Whether calling a module does what its class ``kind`` does, and not what a subclass or a patch makes of it."""
+    """Whether calling a module does what its class ``kind`` does, and not something that a subclass or a patch does."""
     if not isinstance(module, kind) or type(module).__call__ is not nn.Module.__call__:
         return False
     names = ("forward", *methods)
@@ -148,7 +148,7 @@ def _network_leaves(net: LogicNetwork, name: str) -> Iterator[tuple[str, nn.Modu
 def _input_shape(
     model: nn.Module, parts: list[tuple[str, nn.Module | ConvStep]], given: Sequence[int] | None
 ) -> tuple[int, ...]:
-    """The shape of one sample: what the model or the caller says, or flat features where nothing else is possible."""
+    """The shape of one sample: what the model or the caller says, or flat features if nothing else is possible."""
     own = model.input_shape if isinstance(model, LogicNetwork) else None
     if given is not None:
         shape = check_shape("input_shape", given)
@@ -189,7 +189,7 @@ def _flattened(nets: NDArray[np.int32], flatten: nn.Flatten) -> NDArray[np.int32
 
 
 def _compare(model: nn.Module, circuit: Circuit, sketch: CircuitSketch) -> None:
-    """Raise unless the circuit gives the rounded model's counts on random inputs."""
+    """Raise an error unless the circuit gives the rounded model's counts on random inputs."""
     assert sketch.temperature is not None
     device = next((p.device for p in model.parameters()), torch.device("cpu"))
     x = random_inputs(circuit, SAMPLES, bits=not sketch.is_encoded)
@@ -202,7 +202,7 @@ def _compare(model: nn.Module, circuit: Circuit, sketch: CircuitSketch) -> None:
 def random_inputs(circuit: Circuit, samples: int, *, bits: bool) -> Tensor:
     """Inputs that tell circuits apart, float32 [samples, *feature_shape]: random bits, or values around thresholds.
 
-    Half of the samples are uniform in [0, 1]; in the others each feature lies on one of its thresholds or just above.
+    Half of the samples are uniform in [0, 1]; in the others each feature is on one of its thresholds or just above it.
     """
     generator = np.random.default_rng(0)
     shape = (samples, circuit.features)

@@ -1,4 +1,4 @@
-"""Writing files so that a crash leaves the old one or the new one, never half of one."""
+"""Writing files so that a crash leaves the old one or the new one, never a half-written one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A temporary name beside ``path``; on success it is synced and renamed to ``path``, else removed."""
+    """A temporary file next to ``path``; on success it is synced and renamed to ``path``, otherwise removed."""
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
     os.close(handle)
     temporary = Path(name)

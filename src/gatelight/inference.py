@@ -26,7 +26,7 @@ from gatelight.engine.automatic import CODE_PAYS
 from gatelight.files import replacing
 from gatelight.names import shorten
 
-#: How the name of a file of labels may end.
+#: Allowed endings of a file of labels.
 SUFFIXES = (".csv", ".npz")
 
 
@@ -35,12 +35,12 @@ class Samples:
     """Samples for a circuit.
 
     Attributes:
-        x: Features as the data have them, [rows, ...].
+        x: Features as they are in the data, [rows, ...].
         y: Labels, numbered as the circuit's classes are, int64 [rows]; None if they are not known.
         source: The data set's name or the file.
         rows: Which rows these are: ``train``, ``test`` or ``all``.
         total: How many rows there are in all.
-        notes: What a user should know about how the data were read, a line each.
+        notes: What a user should know about how the data was read, one line each.
     """
 
     x: NDArray[Any]
@@ -63,8 +63,8 @@ class Result:
     Attributes:
         labels: The class of each sample, int64 [samples].
         scores: The scores, int32 [samples, classes].
-        accuracy: Share of labels that are right; None if the right ones are not known or there are no samples.
-        seconds: How long it took, preparing the engine included.
+        accuracy: Share of correct labels; None if the true labels are unknown or there are no samples.
+        seconds: How long it took, including the time to prepare the engine.
         names: Names of the classes.
     """
 
@@ -90,12 +90,12 @@ class Result:
 
 
 def run(circuit: Circuit, x: ArrayLike, y: ArrayLike | None = None, *, threads: int = 1) -> Result:
-    """Label samples, on the native engine where it is there.
+    """Label samples, on the native engine if it is installed.
 
     Args:
         circuit: The circuit.
         x: Features, as :meth:`gatelight.Circuit.scores` takes them.
-        y: The right labels, if they are known, [samples].
+        y: The true labels, if they are known, [samples].
         threads: Threads that share the work.
     """
     begun = time.perf_counter()
@@ -117,8 +117,8 @@ def load(circuit: Circuit, source: str, *, rows: str | None = None, folder: Path
     Args:
         circuit: The circuit.
         source: A data set's name, or a .npz, .npy or .csv file.
-        rows: ``test`` (what training holds out), ``train`` or ``all``; None takes ``test`` where there are labels.
-        folder: Where data sets are.
+        rows: ``test`` (held out by training), ``train`` or ``all``; None means ``test`` if there are labels.
+        folder: The folder of the data sets.
     """
     path = Path(source).expanduser()
     if path.suffix.lower() in (".npz", ".npy"):
@@ -159,16 +159,16 @@ def _load_dataset(
 
 
 def _check_samples(x: NDArray[Any], circuit: Circuit, source: str) -> tuple[str, ...]:
-    """Say what is wrong with samples, or odd, where the circuit cannot know."""
+    """Report samples that are wrong or odd in ways that the circuit cannot notice."""
     if math.prod(x.shape[1:]) != circuit.features and x.size == circuit.features:
-        raise ValueError(f"{source}: holds a single sample; a batch of one has another axis in front, as x[None] gives")
+        raise ValueError(f"{source}: holds a single sample; add the batch axis: x[None]")
     if x.dtype == np.uint8 and circuit.feature_kind == "bytes" and x.size and x.max() <= 1:
-        return ("x holds no value above 1 and is read as bytes, nearly black; bool or float would mean bits",)
+        return ("x holds no value above 1 and is read as bytes, so it is nearly black; pass bool or float for bits",)
     return ()
 
 
 def _matched(y: NDArray[np.int64], classes: tuple[str, ...], circuit: Circuit, source: str) -> NDArray[np.int64]:
-    """Labels numbered as the circuit's classes are, matched by name where both have names."""
+    """Labels numbered as the circuit's classes are, matched by name if both have names."""
     from gatelight.data.dataset import class_order
 
     named = bool(classes and circuit.class_names)

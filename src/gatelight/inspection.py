@@ -22,9 +22,9 @@ class Inspection:
 
     Attributes:
         gates: Number of gates.
-        gradient_norms: Mean size of the loss's gradient in theta.
+        gradient_norms: Mean absolute gradient of the loss with respect to theta.
         activation_histograms: Shares of gate outputs in bins of [0, 1], float64 [layers, bins].
-        function_shares: Share of each rounded function, the commonest first.
+        function_shares: Share of each rounded function, the most common first.
         table_distances: Mean distance of table entries from 0 or 1.
     """
 
@@ -40,7 +40,7 @@ class Inspection:
         return [float(row[2:-2].sum()) for row in self.activation_histograms]
 
     def as_dict(self) -> dict[str, Any]:
-        """The measures as JSON can hold them."""
+        """The measures as values that JSON can hold."""
         return {
             "gradient_norms": self.gradient_norms,
             "activation_histograms": self.activation_histograms.tolist(),
@@ -50,7 +50,7 @@ class Inspection:
 
 
 def inspect(model: LogicNetwork, x: Tensor, y: Tensor) -> Inspection:
-    """Measure the layers of a model on some samples; the model goes into evaluation mode.
+    """Measure the layers of a model on some samples; the model is put in evaluation mode.
 
     >>> import torch
     >>> from gatelight.nn import GroupSum, LogicDense, LogicNetwork

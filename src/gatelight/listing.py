@@ -1,4 +1,4 @@
-"""Values that the files of a folder give names to: a new file is all that a new one takes."""
+"""Collects named values from the files of a folder, so that a new value needs only a new file."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def named_in(package: str, folder: Iterable[str]) -> dict[str, Any]:
 
 
 def values_in(package: ModuleType, wanted: type[Value]) -> list[Value]:
-    """The values of a type that stand in the modules of a package, module by module in the order of their names.
+    """The values of a type that the modules of a package define, module by module in the order of their names.
 
     >>> import gatelight.data.sets
     >>> from gatelight.data.source import Source

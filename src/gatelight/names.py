@@ -1,4 +1,4 @@
-"""Names that users choose by or are told: errors that suggest the nearest, lists that stay short."""
+"""Names in messages: errors that suggest the nearest name, and lists that stay short."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 
 def nearest(given: str, known: Iterable[str]) -> str | None:
-    """The known name that a mistyped one was probably meant to be, if any is near.
+    """The known name that a mistyped one probably means, if one is near.
 
     >>> nearest("minst", ["digits", "mnist"])
     'mnist'

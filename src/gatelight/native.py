@@ -1,6 +1,6 @@
 """Finds and loads the native library: C++ kernels behind a plain C interface, called with ctypes.
 
-The library is optional. :func:`load` returns None where it is missing and :func:`why_not` says why.
+The library is optional. :func:`load` returns None if it is missing, and :func:`why_not` says why.
 The environment variable ``GATELIGHT_NATIVE_LIBRARY`` names another file to load, for development.
 """
 
@@ -63,12 +63,12 @@ class Matrix(ctypes.Structure):
 
 
 def load() -> ctypes.CDLL | None:
-    """The native library with its functions declared, or None if it is missing or does not fit."""
+    """The native library with its functions declared, or None if it is missing or has the wrong version."""
     return _load()[0]
 
 
 def why_not() -> str | None:
-    """Why :func:`load` returns None, in one line; None when the library is there."""
+    """Why :func:`load` returns None, in one line; None if the library is loaded."""
     return _load()[1]
 
 
@@ -77,7 +77,7 @@ def _load() -> tuple[ctypes.CDLL | None, str | None]:
     named = os.environ.get("GATELIGHT_NATIVE_LIBRARY")
     path = Path(named) if named else _installed()
     if not path.is_file():
-        return None, f"the native library {path} does not exist (it is built when a C++ compiler is at hand)"
+        return None, f"the native library {path} does not exist (it is built if a C++ compiler is installed)"
     try:
         library = ctypes.CDLL(str(path))
         library.gl_abi_version.restype = ctypes.c_int32
@@ -93,7 +93,7 @@ def _load() -> tuple[ctypes.CDLL | None, str | None]:
 
 
 def _installed() -> Path:
-    """Where the library is installed: beside the package, of which an editable install has two folders."""
+    """Where the library is installed: in the package folder, of which an editable install has two."""
     folders = [Path(folder) for folder in sys.modules["gatelight"].__path__]
     return next((f / _FILE_NAME for f in folders if (f / _FILE_NAME).is_file()), folders[0] / _FILE_NAME)
 

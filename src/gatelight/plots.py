@@ -1,4 +1,4 @@
-"""Pictures of runs and networks, with one style that prints well and is safe for color-blind readers."""
+"""Pictures of runs and networks, in one style that prints well and is safe for color-blind readers."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def new_figure(columns: int = 1, rows: int = 1, width: float = 4.5, height: floa
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Write a picture atomically; the ending gives the format."""
+    """Write a picture atomically; the file's ending gives the format."""
     with replacing(path) as temporary, mpl.rc_context(STYLE):
         figure.savefig(temporary, format=path.suffix.removeprefix("."), metadata=_METADATA.get(path.suffix))
 
@@ -106,7 +106,7 @@ def inspection(
         aspect="auto",
         extent=(0.5, len(layers) + 0.5, 0, 1),
         cmap="viridis",
-        norm=PowerNorm(0.4),  # most outputs are near 0 and 1; the few between them should show
+        norm=PowerNorm(0.4),  # most outputs are near 0 and 1; the few in between should be visible
     )
     output.grid(visible=False)
     output.set(xlabel="layer", ylabel="gate output")
@@ -139,7 +139,7 @@ def circuit(net: Circuit, reads: NDArray[np.int64], title: str) -> Figure:
 
 
 def _stack_shares(axes: Axes, layers: NDArray[np.int64], functions: Sequence[dict[str, float]], most: int = 7) -> None:
-    """Stacked bars of the commonest functions, the rest as one."""
+    """Stacked bars of the most common functions; the others share one bar."""
     total: dict[str, float] = {}
     for layer in functions:
         for name, value in layer.items():

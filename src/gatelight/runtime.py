@@ -1,4 +1,4 @@
-"""Where and with how many threads gatelight computes, and when it is told to stop."""
+"""Device, threads and stop signals of a computation."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def choose_device(name: str = "auto") -> torch.device:
-    """The torch device of a name; ``auto`` is a GPU where there is one.
+    """The torch device of a name; ``auto`` is a GPU if there is one.
 
     >>> choose_device("cpu")
     device(type='cpu')
@@ -29,7 +29,7 @@ def choose_device(name: str = "auto") -> torch.device:
         raise ValueError(f"unknown device {name!r}; expected auto, cpu or cuda") from None
     if device.type == "cuda":
         if not torch.cuda.is_available():
-            raise ValueError("device cuda was asked for, but torch sees no GPU")
+            raise ValueError("device cuda was requested, but torch finds no GPU")
         if device.index is None:
             device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
         torch.cuda.set_device(device)
@@ -39,10 +39,10 @@ def choose_device(name: str = "auto") -> torch.device:
 
 
 def set_threads(threads: int | None, device: torch.device) -> None:
-    """Give the cores to whoever does the work: the native kernels where they run, else torch.
+    """Give the cores to the side that does the work: the native kernels if they run, else torch.
 
     Args:
-        threads: How many; None is as many as torch has.
+        threads: How many; None means as many as torch has.
         device: Where the work is done.
     """
     import torch
@@ -62,17 +62,17 @@ def set_threads(threads: int | None, device: torch.device) -> None:
 
 @contextmanager
 def stop_on_signal() -> Iterator[Callable[[], bool]]:
-    """A function that says whether SIGINT or SIGTERM has come; a second SIGINT interrupts at once."""
-    told: list[int] = []
+    """A function that says whether SIGINT or SIGTERM has arrived; a second SIGINT interrupts at once."""
+    received: list[int] = []
 
     def note(number: int, _frame: types.FrameType | None) -> None:
-        if told:
+        if received:
             raise KeyboardInterrupt
-        told.append(number)
+        received.append(number)
 
     before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield lambda: bool(told)
+        yield lambda: bool(received)
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -26,15 +26,15 @@ class Size:
 
     Attributes:
         temperature: Divisor of the group sums.
-        thresholds: Thermometer thresholds of each value; 0 where the inputs are bits.
-        learning_rate: Of Adam.
-        batch: Samples of a step.
-        steps: Optimiser steps.
+        thresholds: Thermometer thresholds of each value; 0 if the inputs are bits.
+        learning_rate: Learning rate of Adam.
+        batch: Samples per step.
+        steps: Training steps.
         validation: Share of the training set that is held out.
         schedule: ``constant`` or ``cosine``.
         augment: ``none``, ``crop``, ``flip`` or ``crop-flip``.
         augment_scale: Smallest share of an image's area that a crop shows.
-        weight_decay: Of AdamW, for ``op``; ``iwp`` has none.
+        weight_decay: Weight decay of AdamW, for ``op``; ``iwp`` has none.
     """
 
     temperature: float
@@ -96,7 +96,7 @@ def _dense(layers: int, width: int, temperature: float, thresholds: int, **recip
     return DenseSize(layers=layers, width=width, temperature=temperature, thresholds=thresholds, **recipe)
 
 
-#: Slightly zoomed and shifted digits and a falling learning rate take MNIST S past the 97.69 % of the paper of 2022.
+#: Slightly zoomed and shifted digits and a falling learning rate take MNIST S past the 97.69% of the paper of 2022.
 _MNIST_S = DenseSize(
     layers=6,
     width=8_000,
@@ -147,7 +147,7 @@ _C_S = ConvSize(
     augment="flip",
     weight_decay=0.002,
 )
-#: B and larger also had fixed edge detectors and a teacher network, which are not published and not here.
+#: B and larger also had fixed edge detectors and a teacher network, which are not published and not included here.
 _C_CIFAR10: dict[str, Size] = {
     "S": _C_S,
     "M": dataclasses.replace(_C_S, k=256, temperature=40.0),
@@ -191,7 +191,7 @@ CDLGN: dict[str, dict[str, Size]] = {
     "cifar100": _for_cifar100(_C_CIFAR10),
 }  # fmt: skip
 
-#: For data of one's own. Widths are rounded up to a multiple of the classes.
+#: For your own data. Widths are rounded up to a multiple of the classes.
 OWN_DATA = {"S": _dense(4, 2_000, 10.0, 3, steps=5_000), "M": _dense(4, 16_000, 30.0, 3, steps=20_000)}
 OWN_IMAGES: dict[str, Size] = {
     "S": ConvSize(k=16, head=(640, 320), temperature=10.0, thresholds=3, learning_rate=0.02, steps=5_000),
@@ -200,7 +200,7 @@ OWN_IMAGES: dict[str, Size] = {
 
 
 def sizes(dataset: str, model: str = "dlgn") -> dict[str, Size]:
-    """The sizes of a data set's network; those for data of one's own where the papers do not have it."""
+    """The sizes of a data set's network; those for your own data if the papers do not have it."""
     check_name("model", model, MODELS)
     if model == "dlgn":
         return DLGN.get(dataset, OWN_DATA)

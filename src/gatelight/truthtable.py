@@ -1,8 +1,8 @@
 """The algebra of truth tables, for any arity from 1 to 6, in numpy.
 
 A table is an array whose last axis has ``2**arity`` entries. Entry k is the output for the inputs whose bits,
-*first input most significant*, spell k: for two inputs 00, 01, 10, 11. Leading axes are gates, so every
-function here works on one table and on a million alike.
+*first input most significant*, are k in binary: for two inputs 00, 01, 10, 11. Leading axes are gates, so every
+function here works on one table or on a million.
 
 >>> AND = from_name("and", 2)
 >>> AND
@@ -88,7 +88,7 @@ def all_tables(arity: int) -> NDArray[np.uint8]:
 
 
 def from_id(paper_id: int, arity: int = 2) -> NDArray[np.uint8]:
-    """The table with the paper's id, which is 1 + the entries read as a binary number, first one leading.
+    """The table with the paper's id, which is 1 + the entries read as a binary number, first entry first.
 
     >>> from_id(8).tolist()              # OR
     [0, 1, 1, 1]
@@ -157,7 +157,7 @@ def from_name(function: str, arity: int = 2) -> NDArray[np.uint8]:
 
 
 def name(table: ArrayLike) -> str:
-    """The name of one table, or its packed code in hexadecimal where it has none.
+    """The name of one table, or its packed code in hexadecimal if it has none.
 
     >>> name([0, 1, 1, 0]), name([0, 0, 0, 1, 0, 1, 1, 0])
     ('xor', '0x68')
@@ -292,7 +292,7 @@ def swap_ends(table: ArrayLike) -> NDArray[Any]:
 
 
 def support(table: ArrayLike) -> NDArray[np.bool_]:
-    """Which inputs a table really depends on, bool [..., arity].
+    """Which inputs a table depends on, bool [..., arity].
 
     >>> support(from_name("a")).tolist()
     [True, False]
@@ -303,7 +303,7 @@ def support(table: ArrayLike) -> NDArray[np.bool_]:
 
 
 def cofactors(code: _Code, arity: int, index: int) -> tuple[_Code, _Code]:
-    """The packed tables that are left when one input is fixed to zero and to one, each of one input less.
+    """The packed tables that remain when one input is fixed to zero and to one; each has one input less.
 
     >>> [bin(half) for half in cofactors(0b0110, 2, 0)]      # a xor b is b, or not b
     ['0b10', '0b1']
@@ -344,7 +344,7 @@ def negate_position(code: NDArray[np.uint64], position: int) -> NDArray[np.uint6
 
 
 def swap_positions(code: NDArray[np.uint64], low: int, high: int) -> NDArray[np.uint64]:
-    """Packed tables of 64 entries after exchanging two positions, ``low < high``.
+    """Packed tables of 64 entries after swapping two positions, ``low < high``.
 
     >>> bool(swap_positions(ONES[1], 1, 4) == ONES[4])
     True

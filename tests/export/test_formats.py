@@ -60,7 +60,7 @@ def test_a_new_format_is_one_new_file(
     assert cli.main(["export", str(tmp_path / "net.gl"), "--to", "counts", "--twice", "-o", str(tmp_path / "out")]) == 0
     assert (tmp_path / "out/net.txt").read_text() == "40"
     assert cli.main(["export", str(tmp_path / "net.gl"), "--to", "c", "--twice"]) == 2
-    assert "--twice is for --to counts" in capsys.readouterr().err
+    assert "--twice applies only to --to counts" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         cli.main(["export", "--help"])
     assert "counts: the number of gates" in " ".join(capsys.readouterr().out.split())

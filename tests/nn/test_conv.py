@@ -105,7 +105,7 @@ def test_affected_is_what_changes() -> None:
     assert 0 < int(affected.sum()) < affected.numel()
 
 
-def test_regularisers_reach_convolutional_layers() -> None:
+def test_regularizers_reach_convolutional_layers() -> None:
     net = models.build("digits", model="cdlgn", width=4, intervention=0.2, seed=0)
     x = torch.rand(8, 1, 8, 8)
     net.train()

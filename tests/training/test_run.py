@@ -176,7 +176,7 @@ def test_interrupt_saves_and_says_how_to_go_on(tmp_path: Path) -> None:
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert "go on with: gatelight train --resume --out" in out
+    assert "continue with: gatelight train --resume --out" in out
     assert "Traceback" not in err
     assert (tmp_path / "run/curves.png").exists()
     assert load_model(tmp_path / "run", "last")[1]["step"] > 7
@@ -226,7 +226,7 @@ def test_accumulation_equals_the_whole_batch(digits: data.Dataset, tmp_path: Pat
 def test_existing_run_is_never_lost(digits: data.Dataset, tmp_path: Path) -> None:
     run_to_end(with_values(steps=10), digits, tmp_path / "run")
     before = {p.name: p.read_bytes() for p in (tmp_path / "run").iterdir()}
-    with pytest.raises(ValueError, match="already holds a run; use --resume to go on or --overwrite"):
+    with pytest.raises(ValueError, match="already holds a run; use --resume to continue or --overwrite"):
         TrainingRun(TINY, digits, tmp_path / "run").start()
     assert {p.name: p.read_bytes() for p in (tmp_path / "run").iterdir()} == before
     (tmp_path / "run/notes.txt").write_text("mine")

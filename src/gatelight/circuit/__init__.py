@@ -1,4 +1,4 @@
-"""The circuit behind training: a netlist of lookup tables, its meaning, its file, its passes and its proofs.
+"""The circuit that training leads to: a netlist of lookup tables, its meaning, its file, its passes and its proofs.
 
 Nothing here imports torch.
 """

@@ -1,4 +1,4 @@
-"""Turns what a caller hands over into read-only arrays of one exact dtype, or says what is wrong with it."""
+"""Turns a caller's values into read-only arrays of one exact dtype, or says what is wrong with them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Making a circuit's gates: layer after layer, each from the nets it reads to the nets it makes."""
+"""Builds a circuit's gates layer by layer, each from the nets it reads to the nets it makes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _OR = truthtable.from_name("or", 2)
 
 
 class CircuitBuilder:
-    """A circuit's gates in the making: layers are added one after the other.
+    """Collects the gates of a circuit: layers are added one after another.
 
     Args:
         inputs: Number of input bits.
@@ -37,7 +37,7 @@ class CircuitBuilder:
         for value in np.unique(pattern):
             rows = np.flatnonzero(pattern == value)
             keep, codes = ~absent[rows[0]], packed[rows]
-            # From the last input on, so that those before it keep their index.
+            # From the last input to the first, so that earlier inputs keep their index.
             for left, index in enumerate(np.flatnonzero(~keep)[::-1].tolist()):
                 codes, _ = truthtable.cofactors(codes, arity - left, index)
             self._parts.append((fanin[rows][:, keep], codes))
@@ -66,7 +66,7 @@ class CircuitBuilder:
         channels, height, width = image.shape[0], image.shape[1] // side, image.shape[2] // side
         if height < 1 or width < 1:
             raise ValueError(
-                f"images of {image.shape[1]} x {image.shape[2]} have no room for windows of {side} x {side}"
+                f"images of {image.shape[1]} x {image.shape[2]} are too small for windows of {side} x {side}"
             )
         windows = image[:, : height * side, : width * side].reshape(channels, height, side, width, side)
         ors = self.add_or(windows.transpose(0, 1, 3, 2, 4).reshape(-1, side * side))

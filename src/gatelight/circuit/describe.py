@@ -1,4 +1,4 @@
-"""What a circuit is made of: as text, and as numbers."""
+"""A readable summary of a circuit, and its numbers."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def feature_reads(circuit: Circuit) -> NDArray[np.int64]:
 
 
 def facts(circuit: Circuit) -> dict[str, Any]:
-    """Sizes, gates by kind and by level, and how often features are read, as JSON can hold them.
+    """Sizes, gates by kind and by level, and how often features are read, as values that JSON can hold.
 
     >>> from gatelight.circuit.random import layered_circuit
     >>> facts(layered_circuit(4, (6, 4), classes=2))["gates_by_level"]
@@ -51,7 +51,7 @@ def facts(circuit: Circuit) -> dict[str, Any]:
 
 
 def describe(circuit: Circuit) -> str:
-    """Sizes, gates by kind, gates by level and fan-out, a line each."""
+    """Sizes, gates by kind, gates by level and fan-out, one line each."""
     by_level = np.bincount(circuit.levels[circuit.inputs :]).tolist()
     fanout = circuit.fanout[circuit.inputs :]
     shape = circuit.feature_shape

@@ -21,8 +21,8 @@ from gatelight.circuit.arrays import floats, integers
 class Encoder:
     """Bit i is ``x[feature[i]] > threshold[i]``, compared in float32.
 
-    Values are converted to float32 first, so a float64 value gives the bit that a float32 model gives. Where features
-    are bytes, a uint8 value u stands for ``float32(u) / float32(255)``. :mod:`gatelight.circuit.features` has the rule.
+    Values are converted to float32 first, so a float64 value gives the bit that a float32 model gives. If features
+    are bytes, a uint8 value u means ``float32(u) / float32(255)``. :mod:`gatelight.circuit.features` has the rule.
 
     Attributes:
         features: Number of raw features.
@@ -74,14 +74,14 @@ class Encoder:
         return rule.rows(x, self.kind, self.features, self.shape)
 
     def check(self, rows: rule.Rows) -> rule.Rows:
-        """Return what :meth:`rows` made if its values are of the kind; raise a ValueError otherwise."""
+        """Return the result of :meth:`rows` if its values are of the right kind; raise a ValueError otherwise."""
         return rule.check(rows, self.kind)
 
     def values(self, x: ArrayLike) -> NDArray[np.float32]:
-        """The numbers that raw features stand for, checked, float32 [batch, features].
+        """The numbers that raw features mean, checked, float32 [batch, features].
 
         Args:
-            x: [batch, features], [batch, *shape], or [batch, h, w] where shape is (1, h, w), of any strides.
+            x: [batch, features], [batch, *shape], or [batch, h, w] if shape is (1, h, w), with any strides.
         """
         return rule.numbers(self.check(self.rows(x)), self.kind)
 

@@ -1,7 +1,7 @@
-"""What a circuit means, twice: the obvious way, which is the definition, and 64 samples to a word.
+"""Two evaluators of a circuit: the obvious one, which is the definition, and one with 64 samples per word.
 
 :func:`outputs` walks over the gates and looks each sample's bits up in the table. Everything else that runs a
-circuit must give the same. :func:`packed_outputs` is the numpy evaluator that is fast enough to use.
+circuit must give the same result. :func:`packed_outputs` is the numpy evaluator that is fast enough to use.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 Words = NDArray[np.uint64]
 
-#: Working set of the packed evaluator in 64-bit words: large enough to hide the calls, small enough for a laptop.
+#: Working set of the packed evaluator in 64-bit words: large enough to hide call costs, small enough for a laptop.
 _WORKING_SET = 1 << 22
 _MAX_WORDS = 1 << 10
 _LEVEL_BLOCK = 1 << 14
@@ -65,7 +65,7 @@ def predict(circuit: Circuit, x: ArrayLike) -> NDArray[np.int64]:
 
 
 def packed_outputs(circuit: Circuit, bits: ArrayLike) -> NDArray[np.uint8]:
-    """The same as :func:`outputs`, with 64 samples in a word and level by level."""
+    """The same as :func:`outputs`, level by level and with 64 samples per word."""
     given = check_bits(circuit, bits)
     result = np.empty((len(given), len(circuit.outputs)), np.uint8)
     step = 64 * words_per_block(circuit)
@@ -95,7 +95,7 @@ def simulate(circuit: Circuit, words: Words) -> Words:
 
 
 def schedule(circuit: Circuit) -> Iterator[tuple[NDArray[np.int64], int]]:
-    """Gate numbers and their arity, one group at a time, so that no group reads a net of itself or a later one."""
+    """Gate numbers and their arity in groups, so that no group reads its own nets or those of a later group."""
     if circuit.gates == 0:
         return
     key = circuit.levels[circuit.inputs :].astype(np.int64) * 8 + circuit.arity
@@ -108,7 +108,7 @@ def schedule(circuit: Circuit) -> Iterator[tuple[NDArray[np.int64], int]]:
 def apply_tables(table: Words, operands: Sequence[Words], words: int = 1) -> Words:
     """Evaluate packed tables bit by bit on words, uint64 [gates, words].
 
-    A table is a row of constants; each input, last one first, halves the row by choosing between neighbours:
+    A table is a row of constants; each input, last one first, halves the row by choosing between neighbors:
     ``low ^ ((low ^ high) & input)``.
 
     >>> apply_tables(np.array([0b0110], np.uint64), [np.array([[12]], np.uint64), np.array([[10]], np.uint64)])
@@ -136,7 +136,7 @@ def pack_samples(bits: NDArray[np.uint8] | NDArray[np.bool_]) -> Words:
 def unpack_samples(words: Words, batch: int) -> NDArray[np.uint8]:
     """The inverse of :func:`pack_samples`, uint8 [batch, nets]."""
     raw = np.ascontiguousarray(words.astype("<u8", copy=False)).view(np.uint8)
-    # A row of no words has no last axis to view as bytes, so its shape is restored by hand.
+    # A row of no words has no last axis to view as bytes, so its shape is restored here.
     raw = raw.reshape(len(words), 8 * words.shape[1])
     return np.ascontiguousarray(np.unpackbits(raw, axis=1, count=batch, bitorder="little").T)
 

@@ -11,9 +11,9 @@ bytes   a number from 0 to 1                       uint8 u for u / 255, floats f
 reals   a finite number                            bool, whole and floating numbers, all as they are
 ======  =========================================  ==========================================================
 
-Floats are rounded to float32 and compared with thresholds as they then are. Anything else is a ValueError, never a
-guess. :func:`rows` turns what a caller gives into bytes or float32 and looks at no more values than it has to convert,
-:func:`check` looks at the values; the engine does the latter while it encodes.
+Floats are rounded to float32 and then compared with thresholds. Anything else is a ValueError, never a
+guess. :func:`rows` turns what a caller gives into bytes or float32 and reads only the values that it has to convert;
+:func:`check` reads all values. The engine checks while it encodes.
 
 >>> rows([[0.25, 1.0]], "bytes", 2)
 array([[0.25, 1.  ]], dtype=float32)
@@ -29,10 +29,10 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-#: What a feature may be; the engine knows a kind by its place.
+#: What a feature may be; the engine knows a kind by its index.
 KINDS = ("bits", "bytes", "reals")
 
-#: Features [batch, features]. A byte stands for u / 255 where the kind is ``bytes`` and for u elsewhere.
+#: Features [batch, features]. A byte u means u / 255 if the kind is ``bytes``, else u.
 Rows: TypeAlias = NDArray[np.uint8] | NDArray[np.float32]
 
 
@@ -44,7 +44,7 @@ def check_kind(kind: str) -> str:
 
 
 def rows(x: ArrayLike, kind: str, count: int, shape: tuple[int, ...] = ()) -> Rows:
-    """Features as uint8 or float32 [batch, features], of which :func:`check` has yet to look at the values.
+    """Features as uint8 or float32 [batch, features], whose values :func:`check` still has to check.
 
     Args:
         x: An array or nested lists, [batch, features], [batch, *shape], or [batch, h, w] where shape is (1, h, w);
@@ -58,7 +58,7 @@ def rows(x: ArrayLike, kind: str, count: int, shape: tuple[int, ...] = ()) -> Ro
         raise ValueError(f"features must hold numbers, got dtype {given.dtype}")
     if given.ndim != 2 or given.shape[1] != count:
         _check_shape(given.shape, count, shape)
-        # -1 cannot be inferred for an empty batch, so the shape is spelled out.
+        # -1 cannot be inferred for an empty batch, so the shape is given in full.
         given = given.reshape(given.shape[0], count)
     if given.dtype == np.uint8:
         return given
@@ -66,7 +66,7 @@ def rows(x: ArrayLike, kind: str, count: int, shape: tuple[int, ...] = ()) -> Ro
 
 
 def check(given: Rows, kind: str) -> Rows:
-    """Return what :func:`rows` made if its values are of the kind; raise a ValueError that says what is wrong."""
+    """Return the result of :func:`rows` if its values are of the kind; otherwise a ValueError says what is wrong."""
     if not given.size:
         return given
     if kind == "bits":
@@ -81,7 +81,7 @@ def check(given: Rows, kind: str) -> Rows:
 
 
 def numbers(given: Rows, kind: str) -> NDArray[np.float32]:
-    """The numbers that checked features stand for, float32 [batch, features]."""
+    """The numbers that checked features mean, float32 [batch, features]."""
     single = given.astype(np.float32, copy=False)
     return single / np.float32(255) if kind == "bytes" and given.dtype == np.uint8 else single
 
@@ -89,7 +89,7 @@ def numbers(given: Rows, kind: str) -> NDArray[np.float32]:
 def byte_levels(threshold: NDArray[np.float32], kind: str = "bytes") -> NDArray[np.int16]:
     """The number k for which ``u > k`` says whether byte u exceeds the threshold, int16 [inputs], -1 to 255.
 
-    For code that cannot refuse a byte: where features are bits, every byte other than 0 counts as 1.
+    For code that cannot refuse a byte: if features are bits, every byte other than 0 counts as 1.
 
     >>> byte_levels(np.array([-1.0, 0.0, 0.5, 1.0], np.float32)).tolist()
     [-1, 0, 127, 255]
@@ -129,7 +129,7 @@ def _check_shape(given: tuple[int, ...], count: int, shape: tuple[int, ...]) -> 
 def _to_bits(given: NDArray[Any]) -> Rows:
     if given.dtype.kind == "f" and given.dtype.itemsize <= 4:
         return _to_float32(given)
-    # Whatever is wider is checked before it is rounded.
+    # Wider numbers are checked before they are rounded.
     _check_bits(given)
     return given.astype(np.uint8)
 
@@ -148,7 +148,7 @@ def _to_bytes(given: NDArray[Any]) -> Rows:
             )
         if high == 1:
             raise ValueError(
-                f"features must be bytes or bits without doubt, got {given.dtype} with 1 as the largest value: "
+                f"features must clearly be bytes or bits, got {given.dtype} with 1 as the largest value: "
                 f"pass uint8 for bytes, bool or float for bits"
             )
     return given.astype(np.uint8)
@@ -162,7 +162,7 @@ _CONVERT = {"bits": _to_bits, "bytes": _to_bytes, "reals": _to_reals}
 
 
 def _to_float32(given: NDArray[Any]) -> NDArray[np.float32]:
-    # What does not fit becomes infinite and is refused later.
+    # A number that does not fit becomes infinite and is refused later.
     with np.errstate(all="ignore"):
         return given.astype(np.float32, copy=False)
 

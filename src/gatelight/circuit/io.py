@@ -1,7 +1,7 @@
 """One file for one circuit: safetensors with the arrays, and the scalars as JSON in its metadata.
 
-A file is not trusted. Its arrays are bounded by its own size, their dtypes are checked before they are looked at,
-and every size, index and order is checked by :class:`Circuit` before anything else sees them. The metadata carry a
+A file is not trusted. Its arrays are bounded by its own size, their dtypes are checked before their values are read,
+and every size, index and order is checked by :class:`Circuit` before anything else sees them. The metadata holds a
 SHA-256 of the whole file, computed with zeros in its own place, so that a file with one altered byte is refused.
 Files of version 1, which have neither that nor the kind of the features, still load.
 """
@@ -42,7 +42,7 @@ _ARRAYS = {
     "encoder_threshold": ("F32", "<f4", 1),
 }
 _HEAD = 1 << 16
-#: Fills the place of the checksum while the checksum is computed.
+#: Placeholder for the checksum while the checksum is computed.
 _UNSEALED = "0" * 64
 #: safetensors does not type its parser.
 _parse: Callable[[bytes], list[tuple[str, dict[str, Any]]]] = deserialize
@@ -59,7 +59,7 @@ _SINCE_2 = {"feature_kind"}
 
 
 def save(circuit: Circuit, path: str | PathLike[str]) -> None:
-    """Write a circuit to ``path``. The file is renamed when it is complete, so it is never there in part."""
+    """Write a circuit to a temporary file and rename it to ``path``, so that no half-written file is left."""
     with replacing(Path(path)) as temporary:
         temporary.write_bytes(to_bytes(circuit))
 
@@ -101,7 +101,7 @@ def to_bytes(circuit: Circuit) -> bytes:
 
 
 def seal(data: bytes) -> bytes:
-    """The content of a file with its checksum in the place that 64 zeros have kept for it."""
+    """The content of a file with its checksum instead of the 64 zeros that reserved its place."""
     at = data.index(_UNSEALED.encode())
     return data[:at] + _digest(data, at).encode() + data[at + 64 :]
 
@@ -124,7 +124,7 @@ def from_bytes(data: bytes) -> Circuit:
 
 def _kind_in_version_1(circuit: Circuit) -> str:
     """Networks without an encoder were written as one threshold of 1/2 for each feature."""
-    # A file may claim more features than an array could be made of.
+    # A file may claim more features than fit in an array.
     one_each = circuit.inputs == circuit.features
     identity = one_each and np.array_equal(circuit.encoder_feature, np.arange(circuit.features))
     bits = identity and len(circuit.feature_shape) <= 1 and bool((circuit.encoder_threshold == 0.5).all())
@@ -161,7 +161,7 @@ def _read_scalars(data: bytes) -> dict[str, Any]:
 
 
 def _check_seal(header: bytes, data: bytes, sealed: object) -> None:
-    """Raise unless a file's checksum is that of its content."""
+    """Raise a ValueError unless a file's checksum is that of its content."""
     if not isinstance(sealed, str) or not re.fullmatch("[0-9a-f]{64}", sealed):
         raise ValueError(f"sha256 must be a checksum of 64 hexadecimal digits, got {sealed!r}")
     at = header.find(sealed.encode())
@@ -170,7 +170,7 @@ def _check_seal(header: bytes, data: bytes, sealed: object) -> None:
 
 
 def _digest(data: bytes, at: int) -> str:
-    """The checksum of a file's content, ignoring what the file has in the checksum's own place."""
+    """The checksum of a file's content, ignoring the bytes of the checksum itself."""
     view = memoryview(data)
     digest = hashlib.sha256(view[:at])
     digest.update(_UNSEALED.encode())

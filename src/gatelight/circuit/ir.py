@@ -1,7 +1,7 @@
 """The circuit: an encoder, a netlist of lookup tables, group sums.
 
 A *net* is an integer. Nets 0 .. inputs-1 are the input bits; net inputs + g is the output of gate g. A gate reads
-only nets with smaller numbers, so evaluating gates in order is enough, and no loop can be written down.
+only nets with smaller numbers, so evaluating gates in order is enough, and loops are impossible.
 
 >>> xor = Circuit(
 ...     inputs=2, fanin=[[0, 1]], arity=[2], table=[0b0110], outputs=[2, 0], group_start=[0, 1, 2], bias=[0, 0],
@@ -43,7 +43,7 @@ class Circuit:
 
     Attributes:
         inputs: Number of input bits.
-        fanin: Nets each gate reads, int32 [gates, width]; slots from ``arity[g]`` on hold -1.
+        fanin: Nets each gate reads, int32 [gates, width]; slots from ``arity[g]`` hold -1.
         arity: Number of inputs of each gate, uint8 [gates], 0 (a constant) to 6.
         table: Packed tables, uint64 [gates]; entry k at bit k, *first fanin most significant* in k.
         outputs: Nets that are summed, int32 [outputs], in the order of their class.
@@ -201,11 +201,11 @@ class Circuit:
     def scores(self, x: ArrayLike) -> NDArray[np.int32]:
         """The class scores of raw features, int32 [batch, classes].
 
-        The native engine computes them where it is there and preparing it pays, else numpy does;
+        The native engine computes them if it is installed and worth preparing, else numpy does;
         :mod:`gatelight.engine.automatic` has the rule. :func:`gatelight.circuit.evaluate.scores` is always numpy.
 
         Args:
-            x: [batch, features], [batch, *feature_shape], or [batch, h, w] where that is (1, h, w); any numbers that
+            x: [batch, features], [batch, *feature_shape], or [batch, h, w] if that is (1, h, w); any numbers that
                 ``feature_kind`` allows, else a ValueError. :mod:`gatelight.circuit.features` has the rule.
         """
         from gatelight.engine import automatic
@@ -248,9 +248,9 @@ class Circuit:
         return load(path)
 
     def equal(self, other: Circuit) -> bool:
-        """Whether all fields are the same, unused columns of ``fanin`` aside.
+        """Whether all fields are the same, apart from unused columns of ``fanin``.
 
-        Two circuits that compute the same can still differ here; see :mod:`gatelight.circuit.proof.equivalence`.
+        Circuits that compute the same function can still differ here; see :mod:`gatelight.circuit.proof.equivalence`.
         """
         width = int(max(self.arity.max(initial=0), other.arity.max(initial=0)))
         for field in fields(self):

@@ -34,13 +34,13 @@ def random_circuit(
         outputs: Number of outputs.
         classes: Number of classes, over which outputs are divided evenly.
         arities: What each gate's arity is drawn from, 0 to 6; a gate with nothing to read becomes a constant.
-        reach: How many nets back a gate may read; a small reach makes a deep circuit. None reads any net.
+        reach: How many nets back a gate may read; a small reach makes a deep circuit. None lets it read any net.
         outputs_anywhere: Draw outputs from all nets, inputs included; otherwise they are the last ones.
         feature_kind: What a feature is: ``bits``, ``bytes`` or ``reals``.
         seed: Same seed, same circuit.
     """
     if inputs + gates == 0 and outputs:
-        raise ValueError("a circuit of no inputs and no gates has nothing to put out, got outputs > 0")
+        raise ValueError("a circuit without inputs and gates cannot have outputs, got outputs > 0")
     rng = np.random.default_rng(seed)
     arity = rng.choice(np.array(arities, np.uint8), gates)
     nets = np.arange(inputs, inputs + gates)

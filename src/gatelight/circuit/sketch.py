@@ -1,7 +1,7 @@
-"""A circuit in the making, into which the parts of a model write themselves one after the other.
+"""A circuit under construction, to which the parts of a model add themselves one after another.
 
-Each part of a model has a method ``emit(sketch)``: it reads ``sketch.nets``, which stand for a batch, adds its gates,
-and leaves the nets of its outputs.
+Each part of a model has a method ``emit(sketch)``: it reads ``sketch.nets``, which replace a batch, adds its gates,
+and sets the nets of its outputs.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from gatelight.circuit.ir import Circuit
 
 
 class CircuitSketch:
-    """A circuit in the making.
+    """A circuit under construction.
 
     >>> sketch = CircuitSketch((2,))
     >>> gates = sketch.gates()
@@ -31,7 +31,7 @@ class CircuitSketch:
 
     Attributes:
         nets: The nets that the next part reads, int32 in the shape of its input; raw features before the encoder.
-        temperature: Divisor of the class counts, once they are there.
+        temperature: Divisor of the class counts, once they have been counted.
     """
 
     def __init__(self, shape: tuple[int, ...]) -> None:
@@ -56,13 +56,13 @@ class CircuitSketch:
     def encode(self, thresholds: NDArray[np.float32]) -> None:
         """Turn each feature into bits, one for each threshold that it may exceed.
 
-        Bits of a feature or channel follow one another: [channels, *rest] becomes [channels * thresholds, *rest].
+        Bits of a feature or channel are consecutive: [channels, *rest] becomes [channels * thresholds, *rest].
 
         Args:
             thresholds: Of all features, [thresholds], or of each feature or channel, [channels, thresholds].
         """
         if self._feature is not None or self._builder is not None:
-            raise ValueError("an encoder stands only once, before the gates")
+            raise ValueError("a model has at most one encoder, before the gates")
         channels, *rest = self.nets.shape
         if thresholds.ndim == 2 and len(thresholds) != channels:
             raise ValueError(f"it is for {len(thresholds)} features or channels, got {channels}")

@@ -1,1 +1,1 @@
-"""The commands of ``gatelight``, one file for each family. What is heavy is imported when a command runs."""
+"""The commands of ``gatelight``, one file for each family. Slow imports wait until a command runs."""

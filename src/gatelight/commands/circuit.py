@@ -1,4 +1,4 @@
-"""``gatelight compile``, ``run``, ``export`` and ``bench``: all but ``compile`` need numpy alone."""
+"""``gatelight compile``, ``run``, ``export`` and ``bench``: all but ``compile`` need only numpy."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _RUN_EXAMPLES = """\
 examples:
   gatelight run mnist.gl mnist                              accuracy on the test split
   gatelight run mnist.gl images.npz -o labels.csv           x: 0..255 or float in [0, 1]; y if there are labels
-  gatelight run mnist.gl images.npz --rows all              a file with labels: not its test rows alone, but all
+  gatelight run mnist.gl images.npz --rows all              a file with labels: all rows, not only its test rows
   gatelight run iris.gl iris.csv                            the table it was trained on: accuracy on its test rows
 """
 _BENCH_EXAMPLES = """\
 examples:
   gatelight bench mnist.gl
   gatelight bench mnist.gl --threads 2 --seconds 10
-  gatelight bench mnist.gl --interpret                      as where no machine code can be made
+  gatelight bench mnist.gl --interpret                      as on machines without machine code
 """
 _EXPORT_EXAMPLES = """\
 examples:
@@ -65,7 +65,7 @@ def _add_run(commands: Any) -> None:
     parser.add_argument(
         "--rows",
         choices=("all", "test", "train"),
-        help="which rows of labelled data: test, those that training holds out (default), train, or all",
+        help="which rows of labeled data: test (held out by training, default), train, or all",
     )
     parser.add_argument("-o", "--output", type=Path, help="write labels and scores to a .csv or .npz file")
     parser.add_argument("--overwrite", action="store_true", help="replace the output if it exists")
@@ -81,7 +81,7 @@ def _add_export(commands: Any) -> None:
     parse = parser.parse_known_args
 
     def parse_known_args(args: Any = None, namespace: Any = None) -> Any:
-        # To know the formats is to import them, which no other command should wait for.
+        # Listing the formats imports them, and no other command should wait for that.
         parser.parse_known_args = parse
         _add_export_arguments(parser)
         return parse(args, namespace)
@@ -96,7 +96,7 @@ def _add_export_arguments(parser: argparse.ArgumentParser) -> None:
     described = "; ".join(f"{known.name}: {known.description}" for known in FORMATS.values())
     parser.add_argument("--to", choices=tuple(FORMATS), required=True, help=described)
     parser.add_argument("-o", "--output", type=Path, default=Path(), help="folder (default: here)")
-    parser.add_argument("--name", help="of the functions or module (default: the file's)")
+    parser.add_argument("--name", help="name of the functions or the module (default: the file's name)")
     for name, formats in _export_options().items():
         option = next(option for option in FORMATS[formats[0]].options if option.name == name)
         shape: dict[str, Any] = {"action": "store_true"}
@@ -119,11 +119,11 @@ def _export_options() -> dict[str, list[str]]:
 
 def _add_bench(commands: Any) -> None:
     parser = commands.add_parser(
-        "bench", help="samples a second of a circuit, and the time of one sample", epilog=_BENCH_EXAMPLES
+        "bench", help="samples per second of a circuit, and the time of one sample", epilog=_BENCH_EXAMPLES
     )
     parser.set_defaults(run=run_bench, parser=parser)
     parser.add_argument("circuit", type=Path, metavar="NET.gl")
-    parser.add_argument("--batch", type=int, default=1 << 15, help="samples of a call (default: 32768)")
+    parser.add_argument("--batch", type=int, default=1 << 15, help="samples per call (default: 32768)")
     parser.add_argument("--seconds", type=float, default=2.0, help="how long to measure (default: 2)")
     parser.add_argument("--interpret", action="store_true", help="make no machine code for the circuit")
     parser.add_argument("--threads", type=int, default=1, metavar="N", help="CPU threads (default: 1)")
@@ -140,7 +140,7 @@ def run_compile(args: argparse.Namespace) -> int:
     from gatelight.compilation import LUTS, compile
     from gatelight.training.run_folder import load_model
 
-    # The library checks these too, but only once the model is there, and calls them by other names.
+    # The library checks these too, but only after the model is loaded, and it calls them by other names.
     if args.lut is not None and args.lut not in LUTS:
         raise ValueError(f"--lut must be from {min(LUTS)} to {max(LUTS)}, got {args.lut}")
     if args.level == 3 and not prover.provers():
@@ -202,7 +202,7 @@ def run_export(args: argparse.Namespace) -> int:
         if args.to in formats:
             options[option] = getattr(args, option)
         elif getattr(args, option):
-            raise ValueError(f"--{option} is for --to {' or '.join(formats)}")
+            raise ValueError(f"--{option} applies only to --to {' or '.join(formats)}")
     files = export.files(circuit, args.to, name, **options)
     for file in files:
         _prepare_target(args.output / file, args.overwrite, args.circuit)
@@ -228,11 +228,11 @@ def _identifier(stem: str) -> str:
 
 
 def _prepare_target(path: Path, overwrite: bool, *inputs: Path) -> None:
-    """Refuse a file that must not be replaced, and make its folder, before any work is done."""
+    """Refuse to replace a file unless asked to, and make its folder, before any work is done."""
     if path.is_dir():
         raise ValueError(f"{path} is a folder, not a file")
     if path.exists() and any(other.exists() and path.samefile(other) for other in inputs):
-        raise ValueError(f"{path} is what is read; give the output another name")
+        raise ValueError(f"{path} is the input; give the output another name")
     if path.exists() and not overwrite:
         raise ValueError(f"{path} exists already; use --overwrite to replace it")
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -9,7 +9,7 @@ from typing import Any
 _TEXT = """\
 Data sets live in --data FOLDER, in $GATELIGHT_DATA, or in the user's cache folder, as the official files.
 
-Data of one's own is a path in place of a name:
+For your own data, give a path instead of a name:
   mine.npz   x_train, y_train, x_test, y_test (or x, y): whole numbers 0..255, floats in [0, 1] or bits; labels from 0
   mine.csv   a header, one row for each sample, the label in the last column or in one called label
 

@@ -15,7 +15,7 @@ from gatelight.runtime import usable_cores
 _EXAMPLES = """\
 examples:
   gatelight info
-  GATELIGHT_BACKEND=reference gatelight info              with what the variables change
+  GATELIGHT_BACKEND=reference gatelight info              shows the effect of a variable
 """
 
 
@@ -28,7 +28,7 @@ def add_parsers(commands: Any) -> None:
 
 
 def run_info(_args: argparse.Namespace) -> int:
-    """Print one fact a line."""
+    """Print one fact per line."""
     sys.stdout.write("".join(f"{name:<16}{value}\n" for name, value in _facts()))
     return 0
 
@@ -63,7 +63,7 @@ def _engine() -> str:
     from gatelight.engine import Engine, available
 
     if not available():
-        return f"numpy alone: {native.why_not() or 'the native library has no engine'}"
+        return f"only numpy: {native.why_not() or 'the native library has no engine'}"
     stats = Engine(layered_circuit(2, (2,))).stats
     return f"native, {stats.simd}, {'machine code' if stats.code_bytes else 'interpreted'}"
 
@@ -74,7 +74,7 @@ def _gpu() -> str:
 
     reason = "GATELIGHT_BACKEND=reference" if dispatch.is_reference_forced() else triton.why_not()
     if reason is None:
-        steps = "off by GATELIGHT_CUDA_GRAPHS=0" if os.environ.get("GATELIGHT_CUDA_GRAPHS") == "0" else "on"
+        steps = "off (GATELIGHT_CUDA_GRAPHS=0)" if os.environ.get("GATELIGHT_CUDA_GRAPHS") == "0" else "on"
         interpreted = ", interpreted on the CPU" if triton.interpreted() else ""
         return f"Triton kernels{interpreted}; CUDA graphs {steps}"
     return f"not used: {reason}"

@@ -26,7 +26,7 @@ def add_parsers(commands: Any) -> None:
     inspect.add_argument(
         "-o", "--output", type=Path, help="PNG or SVG (default: inspect.png in the run's folder, NET.inspect.png)"
     )
-    inspect.add_argument("--json", action="store_true", help="print the measures as JSON in place of the table")
+    inspect.add_argument("--json", action="store_true", help="print JSON instead of a table")
 
 
 def run_inspect(args: argparse.Namespace) -> int:
@@ -81,7 +81,7 @@ def _inspect_run(args: argparse.Namespace) -> int:
         "mean |dLoss/dtheta|",
         "outputs in [0.1, 0.9]",
         "distance from {0,1}",
-        "commonest functions",
+        "most common functions",
     ]
     console.print(table(title, columns, rows))
     say(f"wrote {output}")
@@ -89,7 +89,7 @@ def _inspect_run(args: argparse.Namespace) -> int:
 
 
 def _inspect_circuit(args: argparse.Namespace) -> int:
-    """Print a circuit's summary and draw it; needs matplotlib for the picture alone."""
+    """Print a circuit's summary and draw it; only the picture needs matplotlib."""
     import importlib.util
 
     from gatelight.circuit import Circuit
@@ -97,7 +97,7 @@ def _inspect_circuit(args: argparse.Namespace) -> int:
 
     for name in ("which", "samples", "data"):
         if getattr(args, name) is not None:
-            raise ValueError(f"--{name} is for runs, and {args.model} is a circuit")
+            raise ValueError(f"--{name} applies to runs, and {args.model} is a circuit")
     circuit = Circuit.load(args.model)
     read = feature_reads(circuit)
     if args.json:

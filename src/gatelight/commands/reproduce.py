@@ -20,7 +20,7 @@ _EXAMPLES = """\
 examples:
   gatelight reproduce                                  list the experiments, with about how long they take
   gatelight reproduce gradient-norm --scale smoke      seconds, on digits
-  gatelight reproduce depth convergence --data ~/data  minutes to an hour each; Ctrl-C and run again to go on
+  gatelight reproduce depth convergence --data ~/data  minutes to an hour each; Ctrl-C stops, run again to continue
   gatelight reproduce all --ray local                  several at a time, with Ray (pip install 'gatelight[ray]')
   gatelight reproduce --page reproduction.md           claim by claim: the paper, here, and a verdict
 """
@@ -68,7 +68,7 @@ _STOPPED = 130
 
 
 def _run(experiments: list[Experiment], args: argparse.Namespace, store: Store, machine: Machine) -> int:
-    """Run what is not finished and show how it goes."""
+    """Run what is not finished and show progress."""
     from gatelight.experiments.framework import reproduction
     from gatelight.experiments.framework.cell import StoppedError
     from gatelight.training.progress import console
@@ -83,7 +83,7 @@ def _run(experiments: list[Experiment], args: argparse.Namespace, store: Store, 
                 parts, args.scale, store, machine, progress, stop, ray=args.ray, threads=args.threads or 1
             )
     except StoppedError:
-        console.print("stopped; everything finished is kept, and the same command goes on")
+        console.print("stopped; everything finished is kept; run the same command to continue")
         return _STOPPED
     if failed:
         console.print(f"{len(failed)} of {len(todo)} cells failed: " + "; ".join(cell.label for cell in failed))
@@ -91,7 +91,7 @@ def _run(experiments: list[Experiment], args: argparse.Namespace, store: Store, 
 
 
 def _announce(parts: list[Part], scale: str) -> None:
-    """Say what there is to run."""
+    """Print what will be run."""
     from gatelight.training.progress import console
 
     for part in parts:
@@ -144,7 +144,7 @@ def _write_page(args: argparse.Namespace, store: Store) -> None:
 
 
 class _Progress:
-    """Shows which cell runs, how far it is, the time left by the cells' own estimates, and the verdicts."""
+    """Shows which cell is running, its progress, the time left by the cells' own estimates, and the verdicts."""
 
     def __init__(self, cells: list[Cell], scale: str, store: Store) -> None:
         self._scale, self._store = scale, store

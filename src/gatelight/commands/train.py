@@ -23,7 +23,7 @@ examples:
   gatelight train cifar10 --depth-scale 4 --augment crop-flip --seed 1
   gatelight train cifar10 --model cdlgn --size S          convolutional
   gatelight train mnist --parametrization op --init gaussian --steps 2000
-  gatelight train --resume --out runs/mnist               go on after an interruption
+  gatelight train --resume --out runs/mnist               continue after an interruption
   gatelight train --config runs/mnist/config.json --seed 1
   torchrun --nproc-per-node 2 -m gatelight train mnist    data-parallel
 """
@@ -50,18 +50,16 @@ def add_parsers(commands: Any) -> None:
         "--config",
         type=Path,
         metavar="FILE",
-        help="start from a run's config.json, which holds what the data set and size had decided; flags beat it",
+        help="start from a run's config.json, which holds every value as used; command-line options override it",
     )
-    run.add_argument("--resume", action="store_true", help="go on with the run in --out from its last checkpoint")
+    run.add_argument("--resume", action="store_true", help="continue the run in --out from its last checkpoint")
     run.add_argument("--overwrite", action="store_true", help="replace the run in --out")
     run.add_argument("--data", type=Path, metavar="FOLDER", help="folder of the data sets (default: $GATELIGHT_DATA)")
     run.add_argument("--device", default="auto", help="auto, cpu or cuda (default: auto)")
     run.add_argument("--threads", type=int, metavar="N", help="CPU threads (default: all cores)")
     run.add_argument("--tensorboard", action="store_true", help="also write TensorBoard events to the run's folder")
-    run.add_argument("--quiet", action="store_true", help="print the result alone")
-    options = train.add_argument_group(
-        "the configuration (without a default here: the value that goes with the data set and size)"
-    )
+    run.add_argument("--quiet", action="store_true", help="print only the result")
+    options = train.add_argument_group("the configuration (where no default is shown, the data set and size decide)")
     for leaf in leaves(RunConfig):
         _add_option(options, leaf)
 
@@ -94,7 +92,7 @@ def _add_option(group: Any, leaf: Leaf) -> None:
         _flag(leaf.name), type=leaf.type, default=argparse.SUPPRESS, metavar=metavar, help=text + default
     )
     if leaf.key != leaf.name:
-        # The option had the name that files still have.
+        # The option used to have the name that files still use.
         group.add_argument(_flag(leaf.key), type=leaf.type, default=argparse.SUPPRESS, help=argparse.SUPPRESS)
 
 
@@ -116,12 +114,12 @@ def run_train(args: argparse.Namespace) -> int:
     set_threads(args.threads, device)
     out = args.out or next_folder(Path("runs"), config)
     if not args.resume and not args.overwrite and RunFolder(out).exists:
-        raise ValueError(f"{out} already holds a run; use --resume to go on or --overwrite to replace it")
+        raise ValueError(f"{out} already holds a run; use --resume to continue or --overwrite to replace it")
     with distributed.process_group(device):
         dataset = _load_dataset(config.dataset, args.data)
         last = RunFolder(out).file("last.safetensors")
         if args.resume and last.exists():
-            # Before anything is built: a network for other data may not even be possible.
+            # Checked before anything is built, because it may be impossible to build a network for other data.
             same_data(checkpoint.read_header(last), dataset, last)
         progress = TrainingProgress(args.quiet)
         run = TrainingRun(config, dataset, out, device=device, observer=_observer(progress, out, args.tensorboard))
@@ -142,7 +140,7 @@ def run_train(args: argparse.Namespace) -> int:
 
 
 def _configuration(args: argparse.Namespace) -> tuple[RunConfig, list[str]]:
-    """The configuration from file and flags, and notes; with --resume that of the run, but that --steps may differ."""
+    """The configuration from file and options, and notes; with --resume that of the run, except for --steps."""
     known = {name: leaf for leaf in leaves(RunConfig) for name in (leaf.name, leaf.key)}
     given = {name: getattr(args, name) for name in known if hasattr(args, name)}
     notes = [
@@ -152,9 +150,9 @@ def _configuration(args: argparse.Namespace) -> tuple[RunConfig, list[str]]:
     ]
     if args.resume:
         if args.out is None:
-            raise ValueError("--resume needs --out RUN, the folder of the run to go on with")
+            raise ValueError("--resume needs --out RUN, the folder of the run to continue")
         if args.overwrite or args.config:
-            raise ValueError("--resume goes on with a run as it is: not with --overwrite or --config")
+            raise ValueError("--resume continues a run as it is and cannot be combined with --overwrite or --config")
         from gatelight.training.run_folder import RunFolder
 
         config = RunFolder(args.out).config()
@@ -177,7 +175,7 @@ def _configuration(args: argparse.Namespace) -> tuple[RunConfig, list[str]]:
 
 
 def _what_was_read(run: TrainingRun) -> Iterator[str]:
-    """What the data is, in two lines, so that a table or an array that was misread is seen."""
+    """Two lines about the data, so that a user notices if a table or an array was misread."""
     dataset, trainer = run.dataset, run.trainer
     shape = " x ".join(f"{n:,}" for n in dataset.input_shape)
     inputs = f"images of {shape}" if len(dataset.input_shape) == 3 else f"{shape} features"
@@ -221,7 +219,7 @@ def _report(run: TrainingRun, done: bool) -> None:
         say("no curves.png: pip install 'gatelight[train]' for matplotlib")
     path = shlex.quote(str(folder.path))
     if not done:
-        say(f"stopped at step {run.step:,} and saved; go on with: gatelight train --resume --out {path}")
+        say(f"stopped at step {run.step:,} and saved; continue with: gatelight train --resume --out {path}")
         return
     lines = [
         [

@@ -13,7 +13,7 @@ from gatelight.names import check_name
 
 
 def from_flat(values: Mapping[str, Any], source: str = "the configuration") -> RunConfig:
-    """A run from a flat dictionary, as ``config.json`` holds it; unknown keys are errors that suggest the nearest.
+    """A run from a flat dictionary, as in ``config.json``; an unknown key is an error that suggests the nearest one.
 
     >>> from_flat({"dataset": "mnist", "width": 200, "init_spread": 0.5}).model.gates.init_std
     0.5

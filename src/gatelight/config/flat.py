@@ -22,9 +22,9 @@ class Leaf:
         name: The name of its field, and so of its option.
         key: Its name in files.
         path: The fields that lead to it, such as ``("model", "gates", "arity")``.
-        type: Its type apart from None.
+        type: Its type, without None.
         default: Its default.
-        help: What it is, in words.
+        help: A description of it.
     """
 
     name: str
@@ -83,7 +83,7 @@ _hints_of: dict[type, dict[str, Any]] = {}
 
 
 def fits(value: Any, allowed: tuple[type, ...]) -> bool:
-    """Whether a value is of one of the types; a whole number may stand for a real one."""
+    """Whether a value is of one of the types; a whole number is allowed for a real one."""
     if isinstance(value, bool):
         return bool in allowed
     if isinstance(value, int) and float in allowed:
@@ -97,7 +97,7 @@ def to_flat(value: Any) -> dict[str, Any]:
 
 
 def replace(value: T, /, **changes: Any) -> T:
-    """A copy with other leaves, each by its own name or by its name in files, wherever it is nested.
+    """A copy with other leaves, each given by its own name or by its name in files, however deeply nested.
 
     >>> from gatelight.config import RunConfig
     >>> replace(RunConfig(), arity=3, steps=7, seed=1).model.gates.arity
@@ -108,7 +108,7 @@ def replace(value: T, /, **changes: Any) -> T:
     for name, change in changes.items():
         leaf = found[check_name("setting", name, found)]
         if leaf.path in nested:
-            raise ValueError(f"{leaf.name} and {leaf.key} are two names of one value: give one of them")
+            raise ValueError(f"{leaf.name} and {leaf.key} are two names of one value: give only one")
         nested[leaf.path] = change
     return _replaced(value, nested)
 

@@ -1,4 +1,4 @@
-"""The values of a run. None means the value that goes with the data set and size."""
+"""The values of a run. None means that the data set and size decide."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SCHEDULES = ("constant", "cosine")
 
 
 def _option(default: Any, text: str, in_files: str | None = None) -> Any:
-    """A field with the help of its option, and its key in files where that is not the field's name."""
+    """A field with the help text of its option, and its key in files if that is not the field's name."""
     return field(default=default, metadata={"help": text, "in_files": in_files})
 
 
@@ -30,7 +30,7 @@ class _Checked:
                 raise ValueError(f"{item.name} must be {names}, got {value!r}")
 
     def to_flat(self) -> dict[str, Any]:
-        """The leaves by the names that files have for them, in the order of the fields."""
+        """The leaves by their names in files, in the order of the fields."""
         return flat.to_flat(self)
 
 
@@ -43,8 +43,8 @@ class Gates(_Checked):
     """
 
     arity: int = _option(2, "inputs of a gate, 1 to 6 (1 to 3 for op)")
-    parametrization: str = _option("iwp", "iwp (2**arity parameters for a gate) or op (2**(2**arity))")
-    estimator: str = _option("sin", "of iwp: sin, sigmoid, sigmoid-st, sin-st, sin-sign or linear-st")
+    parametrization: str = _option("iwp", "iwp (2**arity parameters per gate) or op (2**(2**arity))")
+    estimator: str = _option("sin", "iwp: sin, sigmoid, sigmoid-st, sin-st, sin-sign or linear-st")
     init: str = _option("residual", "residual, gaussian, and-or, and-or-residual, uniform, or a function's name")
     init_strength: float | None = _option(None, "how far the init leans to its function")
     init_std: float | None = _option(None, "standard deviation of the init", in_files="init_spread")
@@ -73,11 +73,13 @@ class ModelConfig(_Checked):
     temperature: float | None = _option(None, "divisor of the group sums")
     thresholds: int | None = _option(None, "thermometer thresholds of each value; 0 takes the inputs as bits")
     encoding: str = _option("even", "where the thresholds are: even, or at the data's quantile")
-    wide_head: bool = _option(False, "cifar100: a ten times wider last layer in place of a lower temperature")
+    wide_head: bool = _option(False, "cifar100: a ten times wider last layer instead of a lower temperature")
     tree_depth: int = _option(3, "cdlgn: levels of gates in a tree")
-    channels_per_tree: int | None = _option(None, "cdlgn: channels that a tree reads; none is any")
+    channels_per_tree: int | None = _option(None, "cdlgn: channels that a tree reads (default: any)")
     gates: Gates = Gates()
-    wiring: str = _option("clustered", "random, unique, or clustered (random, and faster from 32,768 gates a layer on)")
+    wiring: str = _option(
+        "clustered", "random, unique, or clustered (random, faster for layers of 32,768 gates and more)"
+    )
     residual_fraction: float = _option(
         0.0, "dlgn: share of the last layer's gates that end a fixed residual connection"
     )
@@ -94,13 +96,13 @@ class Optimization(_Checked):
     1
     """
 
-    steps: int | None = _option(None, "optimizer steps")
-    batch: int | None = _option(None, "samples of a step, over all processes")
+    steps: int | None = _option(None, "training steps")
+    batch: int | None = _option(None, "samples per step, over all processes")
     accumulate: int = _option(1, "split a step's batch into this many backward passes")
     lr: float | None = _option(None, "learning rate of Adam")
     schedule: str | None = _option(None, "learning rate over time: constant or cosine")
     weight_decay: float | None = _option(None, "AdamW's weight decay; 0 for iwp unless given")
-    augment: str | None = _option(None, "of training images: none, crop (random resized crops), flip or crop-flip")
+    augment: str | None = _option(None, "training images: none, crop (random resized crops), flip or crop-flip")
     augment_scale: float | None = _option(None, "smallest share of an image's area that a crop shows")
     validation: float | None = _option(None, "share of the training set held out for validation")
     eval_every: int | None = _option(None, "steps between evaluations and checkpoints")

@@ -3,7 +3,7 @@
 >>> net = build("mnist", size="S", width=200, seed=0)      # a narrow version of MNIST S
 >>> [layer.out_features for layer in net.layers], net.head.temperature
 ([200, 200, 200, 200, 200, 200], 10.0)
->>> build("cifar10", model="cdlgn", width=4, seed=0).gates      # k = 4 in place of 32
+>>> build("cifar10", model="cdlgn", width=4, seed=0).gates      # k = 4 instead of 32
 120064
 """
 

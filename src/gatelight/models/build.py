@@ -19,7 +19,7 @@ from gatelight.sizes import MODELS, TASKS, ConvSize, Task, size_of
 
 ENCODINGS = ("even", "quantile")
 
-#: What may be given as a value in place of a name.
+#: What may be given as a value instead of a name.
 _VALUES = ("parametrization", "init", "wiring")
 
 
@@ -43,7 +43,7 @@ def build(
         dataset: A name in :data:`~gatelight.sizes.TASKS`, or any name together with ``task``.
         model: ``dlgn``, the dense network, or ``cdlgn``, the convolutional one.
         size: A size of the data set's network, such as ``S`` or ``M``.
-        depth_scale: D logic layers stand where the original network has one. Widths and channels change in the first
+        depth_scale: D logic layers for each layer of the original network. Widths and channels change in the first
             of them, pooling comes after the last.
         task: Input shape and classes of data that is not in the papers.
         samples: Training inputs, to which the encoding ``quantile`` is fitted.
@@ -109,7 +109,7 @@ def build_from(
 
 
 def _check(config: ModelConfig) -> None:
-    """Refuse names that are not known, and choices that do not go together."""
+    """Refuse unknown names and choices that do not fit together."""
     check_name("model", config.model, MODELS)
     check_name("encoding", config.encoding, ENCODINGS)
     positive("depth scale", config.depth_scale)

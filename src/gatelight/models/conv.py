@@ -16,13 +16,13 @@ from gatelight.wiring import Leaves
 def conv_stack(
     size: ConvSize, image: tuple[int, int, int], k: int, config: ModelConfig, parts: Parts, generator: torch.Generator
 ) -> LogicConvStack:
-    """Blocks of D convolutional layers and 2 x 2 pooling, as many as the image has room for.
+    """Blocks of D convolutional layers and 2 x 2 pooling, as many as fit the image.
 
     Args:
         size: The network.
         image: Channels, height and width of the encoded images.
         k: Channels of the first block.
-        config: Has the depth scale D, the depth of trees and the channels that a tree reads.
+        config: Gives the depth scale D, the depth of trees and the channels that a tree reads.
         parts: What the layers are made of.
         generator: Draws everything.
     """
@@ -34,7 +34,7 @@ def conv_stack(
                 window = size.first_window if block == layer == 0 else 3
                 padding = 0 if window == 5 else 1
                 height, width = height + 2 * padding - window + 1, width + 2 * padding - window + 1
-                # The first block of a grey image has one channel to offer.
+                # The first block of a gray image has only one channel.
                 group = None if config.channels_per_tree is None else min(config.channels_per_tree, channels)
                 yield LogicConv2d(
                     channels,

@@ -36,7 +36,7 @@ def dense_layers(
         residual_fraction: Share of the last layer's gates that end a fixed residual connection.
     """
     if residual_fraction and len(widths) == 1:
-        raise ValueError("residual_fraction needs at least two layers: a fixed connection ends in a later one")
+        raise ValueError("residual_fraction needs at least two layers: a fixed connection ends in a later layer")
     seeds = torch.randint(0, 1 << 62, (len(widths) + 1,), generator=generator).tolist()
     masks = residual_masks(widths, residual_fraction, seeds[-1]) if residual_fraction else None
     layers = []

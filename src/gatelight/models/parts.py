@@ -27,7 +27,7 @@ class Parts:
 
     @classmethod
     def of(cls, gates: Gates, wiring_name: str, **values: Any) -> Parts:
-        """The parts that a configuration names; ``values`` are parts as they are, in place of its names."""
+        """The parts that a configuration names; ``values`` are given directly instead of by name."""
         made: dict[str, Any] = {
             "parametrization": values.get("parametrization") or _named(gates),
             "init": values.get("init") or Init(gates.init, gates.init_strength, gates.init_std),

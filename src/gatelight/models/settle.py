@@ -1,4 +1,4 @@
-"""The values of a network that its size decides unless others are asked for."""
+"""The values of a network that its size decides unless others are given."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gatelight.sizes import DLGN, ConvSize, DenseSize, Task, size_of
 
 @dataclass(frozen=True)
 class Settled:
-    """What a size decides where nothing else is asked for; see :func:`build` for the meaning.
+    """What a size decides if nothing else is given; see :func:`build` for the meaning.
 
     Attributes:
         layers: Logic layers at depth scale 1; None for cdlgn, which has no such choice.
@@ -64,7 +64,7 @@ def settle(
 
 
 def _check_width(width: int, classes: int, factor: int) -> None:
-    """Refuse a width from which the classes get unequal shares, with the nearest that works."""
+    """Refuse a width that the classes cannot share equally, and suggest the nearest one that works."""
     if width * factor % classes:
         unit = classes // math.gcd(classes, factor)
         near = max(1, round(width / unit)) * unit
@@ -75,7 +75,7 @@ def _check_width(width: int, classes: int, factor: int) -> None:
 
 
 def round_up(value: int, unit: int) -> int:
-    """The least multiple of a unit that is not below a value."""
+    """The smallest multiple of a unit that is at least a value."""
     return -(-value // unit) * unit
 
 

@@ -1,4 +1,4 @@
-"""What layers demand of their arguments and of their inputs: one rule for all of them."""
+"""What layers require of their arguments and inputs: one rule for all layers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MOST = (1 << 31) - 1
 #: Tensors that hold values in [0, 1].
 _inside = Seen()
 
-#: How far a relaxed value may leave [0, 1] by rounding, of a gate's output in single and in half precision.
+#: How far rounding errors may take a gate's output out of [0, 1], in single and in half precision.
 _SLACK = {torch.float64: 1e-4, torch.float32: 1e-4, torch.bfloat16: 2e-2, torch.float16: 2e-3}
 
 
@@ -91,14 +91,14 @@ def check_activations(x: Tensor) -> None:
 
 
 def trusted(x: Tensor) -> Tensor:
-    """Values that are in [0, 1] because of how they were computed, so that the next layer need not look."""
+    """Values that are in [0, 1] because of how they were computed, so that the next layer need not check them."""
     if not is_symbolic(x) and not is_transformed(x):
         _inside.add(x)
     return x
 
 
 def value_range(x: Tensor) -> tuple[float, float]:
-    """The least and the greatest value; (0, 0) where there are none to be seen."""
+    """The smallest and the largest value; (0, 0) if there are none that can be read."""
     if is_symbolic(x) or is_transformed(x) or x.numel() == 0 or x.device.type == "meta":
         return 0.0, 0.0
     low, high = torch.aminmax(x.detach())
@@ -106,12 +106,12 @@ def value_range(x: Tensor) -> tuple[float, float]:
 
 
 def describe_range(low: float, high: float) -> str:
-    """What a batch spans, for messages."""
+    """The range of a batch, for messages."""
     return "holds NaN" if low != low or high != high else f"spans {low:g} to {high:g}"
 
 
 def to_weights(x: Tensor, weights: Tensor) -> Tensor:
-    """An input in the weights' dtype where it is float64 and they are float32, which no kernel takes together."""
+    """A float64 input of float32 weights as float32, because no kernel takes both together."""
     return x.to(weights.dtype) if x.dtype == torch.float64 and weights.dtype == torch.float32 else x
 
 

@@ -44,12 +44,12 @@ class LogicConv2d(LogicLayer):
         stride: Steps between windows, a number or two equal ones.
         parametrization: A name or a value, as for :class:`~gatelight.nn.LogicDense`; its arity is that of the gates.
         init: Where the gates start, a name or a value.
-        wiring: What the leaves read, such as ``Leaves(channels_per_tree=2)``, or leaves [trees, leaves] as given.
+        wiring: What the leaves read, such as ``Leaves(channels_per_tree=2)``, or given leaves [trees, leaves].
         seed: Draws leaves and parameters; None takes a seed from torch's global generator.
 
     Attributes:
         fanin: Leaves, int32 [out_channels, leaves]: ``(channel * kernel_size + dy) * kernel_size + dx``.
-        theta: Parameters, float32 [out_channels * gates of a tree, parameters], a tree from its root on.
+        theta: Parameters, float32 [out_channels * gates of a tree, parameters], each tree from its root.
 
     Shape:
         [batch, in_channels, h, w] -> [batch, out_channels, h', w'] with
@@ -96,7 +96,7 @@ class LogicConv2d(LogicLayer):
         return self.out_channels * self.tree_gates
 
     def shape_for(self, height: int, width: int, pool: int = 1) -> ConvShape:
-        """The geometry on images of a size, with pooling behind the layer."""
+        """The geometry on images of a size, with pooling after the layer."""
         return ConvShape(
             self.in_channels,
             height,
@@ -110,7 +110,7 @@ class LogicConv2d(LogicLayer):
         )
 
     def forward(self, x: Tensor) -> Tensor:
-        """Evaluate the trees: soft, or rounded inside :func:`gatelight.nn.rounded`."""
+        """Evaluate the trees: relaxed, or rounded inside :func:`gatelight.nn.rounded`."""
         self.check_input(x)
         x = to_weights(x, self.theta)
         return trusted(ops.conv(x, self.fanin, self.current_table(), self.shape_for(x.shape[2], x.shape[3])))
@@ -129,7 +129,7 @@ class LogicConv2d(LogicLayer):
         return marked.view(self.out_channels, shape.out_height, shape.out_width)
 
     def emit(self, sketch: CircuitSketch, pool: int = 1) -> None:
-        """Unroll the rounded trees over all positions, with the pooling behind the layer, and add them to a circuit."""
+        """Unroll the rounded trees over all positions, with the pooling after the layer, and add them to a circuit."""
         image = sketch.images(self.in_channels)
         shape = self.shape_for(image.shape[1], image.shape[2], pool)
         trees, positions, arity = self.out_channels, shape.positions, shape.arity
@@ -167,7 +167,7 @@ class LogicConv2d(LogicLayer):
         return fanin.to("cpu", torch.int32).contiguous().clone()
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
-        # Before anything is copied: a refused state leaves the layer as it was.
+        # Checked before anything is copied: a refused state leaves the layer unchanged.
         check_loaded_fanin(state_dict.get(f"{prefix}fanin"), self.in_channels * self.kernel_size**2)
         super()._load_from_state_dict(state_dict, prefix, *rest)
 

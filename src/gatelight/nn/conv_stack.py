@@ -19,7 +19,7 @@ from gatelight.ops import ConvShape
 
 @dataclass(frozen=True)
 class ConvStep:
-    """A layer and the side of the pooling behind it, 1 for none."""
+    """A layer and the side of the pooling after it, 1 for none."""
 
     layer: LogicConv2d
     pool: int
@@ -32,7 +32,7 @@ class ConvStep:
 class LogicConvStack(FusedSequential):
     """Convolutional logic layers with pooling in between, computed tile by tile through all of them.
 
-    It is an ``nn.Sequential``: it saves like one, and runs like one wherever a layer is of another class, has hooks,
+    It is an ``nn.Sequential``: it saves like one, and runs like one if a layer is of another class, has hooks,
     the tensors are not float32 on the CPU, a tree has no native kernel, or torch compiles the model.
 
     >>> import torch
@@ -56,7 +56,7 @@ class LogicConvStack(FusedSequential):
 
     @property
     def steps(self) -> list[ConvStep]:
-        """The layers of gates, each with the pooling behind it."""
+        """The layers of gates, each with the pooling after it."""
         return conv_steps(list(self))
 
     def shapes(self, height: int, width: int) -> list[ConvShape]:
@@ -82,7 +82,7 @@ class LogicConvStack(FusedSequential):
                 channels = None
 
     def _fused(self, x: Tensor, layers: list[Any]) -> Tensor:
-        while layers and isinstance(layers[0], OrPool2d):  # pooling of what comes in
+        while layers and isinstance(layers[0], OrPool2d):  # pooling of the input
             x = layers.pop(0)(x)
         if not layers:
             return x
@@ -97,7 +97,7 @@ class LogicConvStack(FusedSequential):
 
 
 def conv_steps(layers: list[Any]) -> list[ConvStep]:
-    """The layers of gates, each with the pooling behind it; a ValueError where there is anything else."""
+    """The layers of gates, each with the pooling after it; a ValueError for any other layer."""
     steps: list[ConvStep] = []
     for layer in layers:
         if isinstance(layer, LogicConv2d):
@@ -106,7 +106,7 @@ def conv_steps(layers: list[Any]) -> list[ConvStep]:
             steps[-1] = ConvStep(steps[-1].layer, steps[-1].pool * layer.size)
         else:
             raise ValueError(
-                f"a convolutional stack starts with a LogicConv2d and goes on with them and OrPool2d, "
+                f"a convolutional stack starts with a LogicConv2d and holds only LogicConv2d and OrPool2d, "
                 f"got {type(layer).__name__}"
             )
     if not steps:

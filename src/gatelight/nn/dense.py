@@ -16,7 +16,7 @@ from gatelight.parametrize import Init, Parametrization
 from gatelight.wiring import Site, Wiring
 from gatelight.wiring import make as make_wiring
 
-#: Connections and parameters that are as they were drawn.
+#: Layers whose connections and parameters are still as they were drawn.
 _drawn = Seen()
 
 
@@ -101,7 +101,7 @@ class LogicDense(LogicLayer):
         return _drawn.has(self.fanin) and _drawn.has(self.theta)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Evaluate the gates: soft, or rounded inside :func:`gatelight.nn.rounded`."""
+        """Evaluate the gates: relaxed, or rounded inside :func:`gatelight.nn.rounded`."""
         self.check_input(x)
         x = to_weights(x, self.theta)
         return trusted(ops.lut(x, self.fanin, self.current_table()))
@@ -159,7 +159,7 @@ class LogicDense(LogicLayer):
         return full.index_copy(0, (~self.fixed).nonzero().flatten(), table)
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
-        # Before anything is copied: a refused state leaves the layer as it was.
+        # Checked before anything is copied: a refused state leaves the layer unchanged.
         check_loaded_fanin(state_dict.get(f"{prefix}fanin"), self.in_features)
         fixed = state_dict.get(f"{prefix}fixed")
         if fixed is not None and (fixed.dtype != torch.bool or int((~fixed).sum()) != len(self.theta)):
@@ -168,6 +168,6 @@ class LogicDense(LogicLayer):
 
 
 def check_loaded_fanin(fanin: Tensor | None, inputs: int) -> None:
-    """Raise a ValueError unless connections from a state are whole numbers in range; None is torch's to report."""
+    """Raise a ValueError unless connections from a state are whole numbers in range; torch reports None."""
     if fanin is not None:
         ops.check_fanin(fanin, inputs)

@@ -15,10 +15,10 @@ from gatelight.ops.backends.cpu import images
 
 
 def as_unit(x: Tensor) -> Tensor:
-    """Raw inputs as bytes (uint8, where u stands for u / 255) or as float32 in [0, 1]; a ValueError for anything else.
+    """Raw inputs as bytes (uint8, where u means u / 255) or as float32 in [0, 1]; a ValueError for anything else.
 
-    Bools are 0 and 1. Whole numbers of other types are bytes, from 0 to 255; where the largest is 1 they could be
-    bits as well, and are refused.
+    Bools are 0 and 1. Whole numbers of other types are bytes, from 0 to 255; if the largest is 1 they could
+    also be bits, and are refused.
 
     >>> as_unit(torch.tensor([[0, 200]])), as_unit(torch.tensor([[True, False]]))
     (tensor([[  0, 200]], dtype=torch.uint8), tensor([[1., 0.]]))
@@ -43,7 +43,7 @@ def as_unit(x: Tensor) -> Tensor:
 def as_bits(x: Tensor) -> Tensor:
     """Inputs of a network without an encoder as floating point: whole numbers and bools must be 0 or 1.
 
-    Floating point numbers may be anywhere in [0, 1], as relaxed bits are; a circuit takes only 0 and 1.
+    Floating point numbers may be anywhere in [0, 1], like relaxed bits; a circuit takes only 0 and 1.
     """
     _check_dense(x)
     low, high = value_range(x.to(torch.uint8) if x.dtype == torch.bool else x)
@@ -98,7 +98,7 @@ class Thermometer(nn.Module):
     def fit(cls, x: Tensor, count: int) -> Thermometer:
         """Thresholds at the quantiles ``i / (count + 1)`` of each feature or channel of ``x``.
 
-        A quantile that is the feature's largest value would never be exceeded; the next smaller value stands in.
+        A quantile that is the feature's largest value would never be exceeded; the next smaller value is used instead.
         """
         count = check_size("the number of thresholds", count)
         x = as_unit(x)
@@ -137,7 +137,7 @@ class Thermometer(nn.Module):
         sketch.encode(self.thresholds.cpu().numpy())
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
-        # Thresholds move to another device but keep their precision: in half precision they would be others.
+        # Thresholds move to another device but keep their precision: half precision would change them.
         exact = self.thresholds
         super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
         if not exact.is_meta:
@@ -145,7 +145,7 @@ class Thermometer(nn.Module):
         return self
 
     def extra_repr(self) -> str:
-        """The thresholds, or how many where each feature has its own."""
+        """The thresholds, or how many if each feature has its own."""
         if self.thresholds.ndim == 1:
             return "x > " + ", ".join(f"{t:.4g}" for t in self.thresholds.tolist())
         return f"{self.count} fitted thresholds for each of {len(self.thresholds)} features"

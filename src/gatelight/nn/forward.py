@@ -1,7 +1,7 @@
-"""How layers make tables of their parameters: one value for all layers, stacks and backends.
+"""How layers make tables from their parameters: one value for all layers, stacks and backends.
 
 In training that is :data:`SOFT` unless :func:`using` says otherwise, and :data:`ROUNDED` inside
-:func:`gatelight.nn.rounded`. A value of one's own changes what training computes, in every kind of layer:
+:func:`gatelight.nn.rounded`. A value of your own changes what training computes, in every kind of layer:
 
 >>> class Sharp(Forward):
 ...     '''Tables pushed away from 1/2.'''
@@ -13,7 +13,7 @@ In training that is :data:`SOFT` unless :func:`using` says otherwise, and :data:
 >>> with using(stack, Sharp()):
 ...     sharp = stack(torch.rand(3, 4))
 
-Which layers compute how is kept here and not in the layers, so that a copy made meanwhile is an ordinary one.
+This choice is kept here and not in the layers, so that a copy of a layer made meanwhile is an ordinary one.
 """
 
 from __future__ import annotations
@@ -37,28 +37,28 @@ class Forward(ABC):
         """Tables [gates, 2**arity].
 
         Args:
-            parametrization: The layer's.
+            parametrization: The layer's parametrization.
             theta: The layer's parameters, [gates, parameters].
-            generator: The step's generator where noise may be drawn: in training. None in evaluation.
+            generator: In training the step's generator, from which noise may be drawn; None in evaluation.
         """
 
     def native_map(self, parametrization: Parametrization) -> str | None:
-        """The kernels' name of a map from theta to the same tables, or None: they get the tables."""
+        """The kernels' name of a map from theta to the same tables; with None they get the tables."""
         del parametrization
         return None
 
 
 class Soft(Forward):
-    """The parametrization's soft tables, with its noise in training."""
+    """The parametrization's relaxed tables, with its noise in training."""
 
     def table(self, parametrization: Parametrization, theta: Tensor, generator: torch.Generator | None) -> Tensor:
-        """Soft tables, differentiable in theta."""
+        """Relaxed tables, differentiable in theta."""
         if generator is not None and parametrization.stochastic:
             return parametrization.sample(theta, generator)
         return parametrization.table(theta)
 
     def native_map(self, parametrization: Parametrization) -> str | None:
-        """The parametrization's own, unless it draws noise."""
+        """The parametrization's own map, unless it draws noise."""
         return None if parametrization.stochastic else parametrization.native_map
 
 
@@ -87,7 +87,7 @@ def of(layer: nn.Module) -> Forward:
 
 @contextmanager
 def using(model: nn.Module, forward: Forward) -> Iterator[None]:
-    """Inside, every logic layer of the model makes its tables in this way."""
+    """Inside the with block, every logic layer of the model makes its tables in this way."""
     global _blocks
     _blocks += 1
     layers = list(model.modules())
@@ -105,7 +105,7 @@ def using(model: nn.Module, forward: Forward) -> Iterator[None]:
 
 @contextmanager
 def evaluating(model: nn.Module) -> Iterator[None]:
-    """Inside, the model is in evaluation mode; afterwards every module is in the mode it was in."""
+    """Inside the with block, the model is in evaluation mode; then every module returns to its earlier mode."""
     training = [module for module in model.modules() if module.training]
     model.eval()
     try:
@@ -117,7 +117,7 @@ def evaluating(model: nn.Module) -> Iterator[None]:
 
 @contextmanager
 def rounded(model: nn.Module) -> Iterator[None]:
-    """Inside, every logic layer of the model computes with its rounded tables and the model is in evaluation mode.
+    """Inside the with block, the model is in evaluation mode and its logic layers compute with rounded tables.
 
     >>> from gatelight.nn import GroupSum, LogicDense, LogicNetwork
     >>> net = LogicNetwork(None, [LogicDense(4, 4, seed=0)], GroupSum(2))

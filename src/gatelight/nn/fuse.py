@@ -19,7 +19,7 @@ def fuse(module: nn.Module) -> nn.Module:
     """The same model with runs of logic layers inside ``nn.Sequential`` as stacks, which run as one op each.
 
     The result shares all layers with the model, so training it trains the model. Layers with hooks and other modules
-    stay as they are, and so does a model in which there is nothing to fuse.
+    stay as they are, and so does a model with nothing to fuse.
 
     >>> from gatelight.nn import GroupSum
     >>> net = nn.Sequential(LogicDense(8, 16, seed=0), LogicDense(16, 4, seed=1), GroupSum(2))
@@ -33,7 +33,7 @@ def fuse(module: nn.Module) -> nn.Module:
     if len(fused) == len(children) and all(a is b for a, b in zip(fused, children, strict=True)):
         return module
     result = nn.Sequential(*fused)
-    result.training = module.training  # of this module alone: children keep their mode
+    result.training = module.training  # of this module only: children keep their mode
     return result
 
 
@@ -53,7 +53,7 @@ def _fused_runs(modules: Iterator[nn.Module]) -> Iterator[nn.Module]:
 
 
 def _stack_for(layer: nn.Module) -> type[LogicStack | LogicConvStack] | None:
-    """The stack that takes a layer, if there is one."""
+    """The kind of stack that takes a layer, if there is one."""
     if is_fusible(layer, (LogicDense,)):
         return LogicStack
     return LogicConvStack if is_fusible(layer, (LogicConv2d, OrPool2d)) else None

@@ -11,9 +11,9 @@ from torch.nn.modules import module as torch_module
 
 
 def is_fusible(layer: nn.Module, kinds: tuple[type[nn.Module], ...]) -> bool:
-    """Whether a layer is of one of these classes, and calling it does nothing but what its class does.
+    """Whether a layer is of one of these classes, and calling it does only what its class does.
 
-    A subclass, a forward of its own, and hooks of any kind are for torch to call.
+    Torch must call a subclass, a layer with a forward of its own, and a layer with hooks.
     """
     its = layer.__dict__
     return type(layer) in kinds and not (
@@ -38,8 +38,8 @@ def has_global_hooks() -> bool:
 class FusedSequential(nn.Sequential):
     """An ``nn.Sequential`` that computes runs of logic layers at once, and calls everything else as torch does.
 
-    Layers that follow one another must fit; that is checked when the sequence is made or changed, and again by the
-    layers themselves when it runs. What is refused leaves the sequence as it was.
+    Consecutive layers must fit; that is checked when the sequence is made or changed, and again by the
+    layers themselves when it runs. A refused change leaves the sequence as it was.
     """
 
     #: Classes of layers that are fused.
@@ -79,7 +79,7 @@ class FusedSequential(nn.Sequential):
         return self
 
     def forward(self, x: Tensor) -> Tensor:
-        """Outputs of the last layer; x itself where there is none."""
+        """Outputs of the last layer; x itself if there are no layers."""
         if has_global_hooks():
             return self._one_by_one(x, list(self))
         run: list[nn.Module] = []
@@ -93,11 +93,11 @@ class FusedSequential(nn.Sequential):
         return self._fused(x, run) if run else x
 
     def _check_order(self, layers: list[Any]) -> None:
-        """Raise a ValueError where a layer cannot follow the one before."""
+        """Raise a ValueError if a layer cannot follow the one before it."""
         raise NotImplementedError
 
     def _fused(self, x: Tensor, layers: list[Any]) -> Tensor:
-        """Outputs of a run of fusible layers, as one op where there is a kernel for it."""
+        """Outputs of a run of fusible layers, as one op if there is a kernel for it."""
         raise NotImplementedError
 
     def _one_by_one(self, x: Tensor, layers: list[Any]) -> Tensor:

@@ -38,7 +38,7 @@ class LogicLayer(nn.Module):
         return self.parametrization.arity
 
     def table(self) -> Tensor:
-        """Soft tables, differentiable in theta, [gates, 2**arity]."""
+        """Relaxed tables, differentiable in theta, [gates, 2**arity]."""
         return self._complete(self.parametrization.table(self.theta))
 
     @torch.no_grad()
@@ -47,12 +47,12 @@ class LogicLayer(nn.Module):
         return self._complete(self.parametrization.rounded(self.theta))
 
     def current_table(self) -> Tensor:
-        """The tables that the layer computes with now: soft, rounded, or as :mod:`gatelight.nn.forward` says."""
+        """The tables that the layer computes with now: relaxed, rounded, or as :mod:`gatelight.nn.forward` says."""
         generator = forward.step_generator(self.theta.device) if self.training else None
         return self._complete(forward.of(self).table(self.parametrization, self.theta, generator))
 
     def kernel_operands(self) -> tuple[Tensor, str]:
-        """What a chain of layers takes for this one: parameters, and the name of their map to tables."""
+        """This layer's operands in a chain of layers: parameters, and the name of their map to tables."""
         native = forward.of(self).native_map(self.parametrization)
         if native in NATIVE_MAPS and self._is_complete:
             return self.theta, native

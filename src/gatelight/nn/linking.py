@@ -15,8 +15,8 @@ from gatelight.wiring.linking import Linked, is_linked, link
 def list_linked(layer: LogicDense) -> None:
     """List the gates of a new hidden layer in linked order.
 
-    Only the connections move, which are as random as before, and swapped gates keep their function. What reads the
-    layer goes on to read the same places, so it must be wired at random itself.
+    Only the connections move, which are as random as before, and swapped gates keep their function. The next layer
+    still reads the same positions, so it must be wired at random itself.
     """
     linked = link(layer.fanin.cpu())
     theta = _swapped(layer, layer.theta.detach(), linked)
@@ -25,10 +25,10 @@ def list_linked(layer: LogicDense) -> None:
 
 
 def link_hidden(layers: Sequence[object]) -> None:
-    """Link the hidden layers of a new stack. The layer behind reads the same gates at their new places.
+    """Link the hidden layers of a new stack. The next layer reads the same gates at their new positions.
 
-    So the stack computes the same as before. A layer stays as it is if the order of its gates is not chance, or if it
-    is not as it was drawn: what was trained, loaded, or used twice may be read by others, too.
+    So the stack computes the same as before. A layer stays as it is if the order of its gates is not random, or if it
+    is not as it was drawn: others may read a layer that was trained, loaded, or used twice.
     """
     times = Counter(id(layer) for layer in layers)
     drawn = [type(a) is LogicDense and times[id(a)] == 1 and a.is_as_drawn() for a in layers]

@@ -17,7 +17,7 @@ from gatelight.nn.stack import LogicStack
 
 
 class LogicNetwork(nn.Module):
-    """Encoder, logic layers and head, with the regularisers that reach across layers.
+    """Encoder, logic layers and head, with the regularizers that act across layers.
 
     >>> import torch
     >>> net = LogicNetwork(Thermometer.even(1), [LogicDense(16, 20, seed=0)], GroupSum(2, 5.0))
@@ -25,13 +25,13 @@ class LogicNetwork(nn.Module):
     torch.Size([3, 2])
 
     Args:
-        encoder: Turns features into bits; None where the inputs are bits already.
+        encoder: Turns features into bits; None if the inputs are bits already.
         layers: The dense logic layers, first to last.
         head: The group sums.
         conv: Convolutional logic layers before the dense ones; they need ``input_shape`` (channels, h, w).
         intervention: Applied to every layer's outputs in training.
         dropout: Path-connected dropout in training.
-        input_shape: Shape of one sample, such as (1, 28, 28); None takes what the encoder and first layer take.
+        input_shape: Shape of one sample, such as (1, 28, 28); None takes it from the encoder and first layer.
         memory: What forward leaves for backward, see :class:`~gatelight.nn.LogicStack`.
 
     Shape:
@@ -74,7 +74,7 @@ class LogicNetwork(nn.Module):
 
     @property
     def gates(self) -> int:
-        """Gates of the circuit before simplification: a tree counts once for each position, pooling as gates of two."""
+        """Gates of the circuit before simplification: a tree counts once per position, pooling as two-input gates."""
         gates = sum(layer.out_features for layer in self.layers.layers)
         if self.conv is not None and self.image is not None:
             for step, shape in zip(self.conv.steps, self.conv.shapes(*self.image[1:]), strict=True):
@@ -94,7 +94,7 @@ class LogicNetwork(nn.Module):
         return trusted(encoded.flatten(1))
 
     def activations(self, x: Tensor) -> list[Tensor]:
-        """The outputs of every logic layer for a batch of raw inputs, each [batch, gates]; of trees, their roots'."""
+        """The outputs of every logic layer for a batch of raw inputs, each [batch, gates]; of trees, the roots."""
         return self._layer_outputs(self.encode(x))
 
     def forward(self, x: Tensor) -> Tensor:
@@ -148,7 +148,7 @@ def _image(
         raise ValueError(f"convolutional layers need an input_shape (channels, h, w), got {input_shape}")
     channels, height, width = input_shape
     channels *= 1 if encoder is None else encoder.count
-    steps = conv.steps  # raises where there is anything but trees and pooling
+    steps = conv.steps  # raises for anything but trees and pooling
     if channels != steps[0].layer.in_channels:
         raise ValueError(f"the encoder makes {channels} channels, the first layer reads {steps[0].layer.in_channels}")
     last = conv.shapes(height, width)[-1]

@@ -28,7 +28,7 @@ class OrPool2d(nn.Module):
         self.size = check_side("the pooling window", size)
 
     def forward(self, x: Tensor) -> Tensor:
-        """The largest value of each window; of equal ones the first gets the gradient."""
+        """The largest value of each window; of equal values the first gets the gradient."""
         check_activations(x)
         if x.ndim != 4 or x.shape[2] < self.size or x.shape[3] < self.size:
             raise ValueError(

@@ -1,4 +1,4 @@
-"""The paper's three regularisers: path-connected dropout, gate interventions, fixed residual connections."""
+"""The paper's three regularizers: path-connected dropout, gate interventions, fixed residual connections."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class PathDropout(nn.Module):
     masked to 0, the neutral element of the group sum, so that they and all gates that feed only them get no update.
 
     Args:
-        probability: p; a final gate behind L layers of arity n survives with about ``(1 - p) ** n**L``.
+        probability: p; a final gate after L layers of arity n survives with about ``(1 - p) ** n**L``.
     """
 
     def __init__(self, probability: float) -> None:
@@ -52,7 +52,7 @@ class PathDropout(nn.Module):
             dropped = self.draw(layers[0].in_features, layers[0].fanin.device)
         for layer in layers:
             if len(dropped) != layer.in_features:
-                raise ValueError(f"{len(dropped)} marked inputs meet a layer of {layer.in_features}")
+                raise ValueError(f"{len(dropped)} marked inputs for a layer of {layer.in_features}")
             dropped = layer.affected(dropped)
         return ~dropped
 
@@ -101,7 +101,7 @@ def residual_masks(widths: Sequence[int], fraction: float, seed: int | None) -> 
 
     Layer l of L passes ``fraction * l / (L - 1)`` of its gates straight through, so the share grows linearly from
     none in the first layer to ``fraction`` in the last. The chosen positions of a layer are among those of the
-    next, so a stream that has begun goes on to the end; position j reads gate j of the layer before.
+    next, so a path that has begun continues to the end; position j reads gate j of the layer before.
 
     >>> [int(m.sum()) for m in residual_masks([8, 8, 8], 0.5, seed=0)]
     [0, 2, 4]

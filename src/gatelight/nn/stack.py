@@ -17,12 +17,12 @@ from gatelight.ops.memory import MEMORY
 
 
 class LogicStack(FusedSequential):
-    """Dense logic layers one after another, computed tile by tile through all of them where the native kernels run.
+    """Dense logic layers one after another, computed tile by tile through all of them if the native kernels run.
 
-    It is an ``nn.Sequential``: it saves like one, and runs like one wherever a layer is of another class, has hooks, no
+    It is an ``nn.Sequential``: it saves like one, and runs like one if a layer is of another class, has hooks, no
     kernels take the tensors (float32 on the CPU, float32, bfloat16 or float16 on a GPU), or torch compiles the model.
     A new stack lists the gates of its hidden layers in an order that is fast to compute, which changes ``fanin`` and
-    ``theta`` of new layers and nothing that they compute.
+    ``theta`` of new layers but not what they compute.
 
     >>> stack = LogicStack(LogicDense(8, 16, seed=0), LogicDense(16, 4, arity=3, seed=1))
     >>> import torch

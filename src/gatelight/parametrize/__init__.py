@@ -13,7 +13,7 @@ from gatelight.parametrize.inits import Init
 from gatelight.parametrize.iwp import ESTIMATORS, IWP
 from gatelight.parametrize.op import OP
 
-#: What the command and configurations call parametrizations.
+#: Parametrizations by the names that the command and configurations use.
 NAMED: dict[str, type[Parametrization]] = {"iwp": IWP, "op": OP}
 NAMES = tuple(NAMED)
 

@@ -36,12 +36,12 @@ from gatelight.parametrize.inits import Init
 class Parametrization(ABC):
     """A map theta [gates, parameters] -> table [gates, 2**arity] with entries in [0, 1].
 
-    ``arity``, ``parameters``, ``init`` and ``table`` are all that one needs. The rest has defaults.
+    Only ``arity``, ``parameters``, ``init`` and ``table`` are required. The rest has defaults.
 
     Attributes:
         arity: Inputs of a gate.
         stochastic: Whether :meth:`sample` draws noise in training.
-        decays: Whether the weight decay of a network's recipe is meant for these parameters.
+        decays: Whether the weight decay of a network's recipe applies to these parameters.
     """
 
     arity: int
@@ -60,7 +60,7 @@ class Parametrization(ABC):
 
     @property
     def native_map(self) -> str | None:
-        """The name of the kernels' own version of :meth:`table`, or None: tables are computed in torch."""
+        """The name of the kernels' version of :meth:`table`; None computes tables in torch."""
         return None
 
     @abstractmethod
@@ -69,12 +69,12 @@ class Parametrization(ABC):
 
     @abstractmethod
     def table(self, theta: Tensor) -> Tensor:
-        """Soft tables, differentiable in theta, [gates, 2**arity]."""
+        """Relaxed tables, differentiable in theta, [gates, 2**arity]."""
 
     def sample(self, theta: Tensor, generator: torch.Generator) -> Tensor:
-        """Soft tables of one training step, with noise drawn from the step's generator on theta's device.
+        """Relaxed tables of one training step, with noise drawn from the step's generator on theta's device.
 
-        Called instead of :meth:`table` in training if :attr:`stochastic` is true. Draw from nothing but the generator:
+        Called instead of :meth:`table` in training if :attr:`stochastic` is true. Draw only from the generator:
         then a run that is interrupted and resumed repeats the same bits.
         """
         del generator
@@ -87,8 +87,8 @@ class Parametrization(ABC):
     def swap_inputs(self, theta: Tensor) -> Tensor | None:
         """Parameters of the same functions with their first and last input swapped, [gates, parameters].
 
-        Stacks list their gates in an order that is fast to compute, which swaps the inputs of some. None, the default,
-        leaves the gates in the order in which they were drawn.
+        Stacks list their gates in an order that is fast to compute, which swaps the inputs of some gates. None, the
+        default, keeps the gates in the order in which they were drawn.
         """
         del theta
         return None
@@ -115,7 +115,7 @@ _MEMBERS = (
 
 
 def check(value: object) -> None:
-    """Raise a ValueError that says what a value lacks to be a parametrization.
+    """Raise a ValueError if a value is not a parametrization, and say what is missing.
 
     >>> check(3)
     Traceback (most recent call last):

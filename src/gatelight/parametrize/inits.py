@@ -1,7 +1,7 @@
 """Which function each gate leans to at the start.
 
 An init is a distribution over truth tables. A parametrization then puts theta near the drawn tables.
-``gaussian`` leans to none, and parametrizations handle it themselves.
+``gaussian`` leans to no function; parametrizations handle it themselves.
 
 | init | a gate of arity n starts near |
 |---|---|

@@ -29,19 +29,19 @@ class Estimator:
     """A map from a real parameter to a table entry in [0, 1].
 
     Attributes:
-        formula: As text.
+        formula: The formula, as text.
         value: theta -> entry.
-        slope: What backward takes for the derivative, straight through; None is the derivative itself.
-        centre: The theta whose entry is 1/2.
-        strength: Distance from the centre at which heavy-tail inits put theta (the paper's mu).
+        slope: What backward uses as the derivative (straight-through); None uses the derivative itself.
+        center: The theta whose entry is 1/2.
+        strength: Distance from the center at which heavy-tail inits put theta (the paper's mu).
         std: Standard deviation of theta around that point (the paper's sigma).
-        gaussian: Standard deviation of the gaussian init around the centre.
+        gaussian: Standard deviation of the gaussian init around the center.
     """
 
     formula: str
     value: Callable[[Tensor], Tensor]
     slope: Callable[[Tensor], Tensor] | None
-    centre: float
+    center: float
     strength: float
     std: float
     gaussian: float
@@ -63,9 +63,9 @@ def _sign_of_cosine(theta: Tensor) -> Tensor:
     return torch.sign(torch.cos(theta))
 
 
-#: With the derivative of the sine taken to be 1, a parameter past the crest would be pushed the wrong way for ever. Two
+#: With the derivative of the sine taken as 1, a parameter past the maximum would be pushed the wrong way forever. Two
 #: estimators avoid that: ``sin-st`` clamps the angle to the rising half of the sine, ``sin-sign`` (what the authors of
-#: the paper have in their code) takes the sign of the true derivative, so that parameters may go round.
+#: the paper have in their code) takes the sign of the true derivative, so that parameters may go around.
 ESTIMATORS = {
     "sin": Estimator("1/2 + 1/2 sin(theta)", _sin01, None, 0.0, 1.2, 0.25, 1.0),
     "sigmoid": Estimator("1/(1 + exp(-theta))", torch.sigmoid, None, 0.0, 3.0, 0.5, 1.0),
@@ -82,7 +82,7 @@ ESTIMATORS = {
 
 @dataclass(frozen=True)
 class IWP(Parametrization):
-    """``table = estimator(theta)`` entry by entry; see the module's text.
+    """``table = estimator(theta)`` entry by entry; see the module's docstring.
 
     Attributes:
         arity: Inputs of a gate, 1..6.
@@ -107,12 +107,12 @@ class IWP(Parametrization):
         return f"iwp-{self.estimator}" if type(self) is IWP else None
 
     def table(self, theta: Tensor) -> Tensor:
-        """Soft tables, [gates, 2**arity]."""
+        """Relaxed tables, [gates, 2**arity]."""
         estimator = ESTIMATORS[self.estimator]
         value = estimator.value(theta)
         if estimator.slope is None:
             return value
-        # The value without its own derivative, plus a zero with the derivative that stands in for it.
+        # The value without its own derivative, plus a zero that has the replacement derivative.
         line = theta * estimator.slope(theta).detach()
         return value.detach() + (line - line.detach())
 
@@ -125,13 +125,13 @@ class IWP(Parametrization):
         return theta[:, torch.from_numpy(truthtable.swap_ends(np.arange(self.parameters)))]
 
     def init(self, gates: int, init: Init, generator: torch.Generator) -> Tensor:
-        """``theta ~ N(centre ± strength, std)``, the sign from the drawn table; gaussian: around the centre."""
+        """``theta ~ N(center ± strength, std)``, the sign from the drawn table; gaussian: around the center."""
         estimator = ESTIMATORS[self.estimator]
         noise = torch.randn(gates, self.parameters, generator=generator)
         if init.name == "gaussian":
-            return estimator.centre + noise * (estimator.gaussian if init.std is None else init.std)
+            return estimator.center + noise * (estimator.gaussian if init.std is None else init.std)
         sign = 2.0 * init.target_tables(gates, self.arity, generator).float() - 1.0
-        mean = estimator.centre + sign * (estimator.strength if init.strength is None else init.strength)
+        mean = estimator.center + sign * (estimator.strength if init.strength is None else init.strength)
         return mean + noise * (estimator.std if init.std is None else init.std)
 
     def describe(self) -> str:

@@ -31,7 +31,7 @@ STRENGTH = 5.0
 
 @dataclass(frozen=True)
 class OP(Parametrization):
-    """``table = softmax(theta) @ T``; see the module's text.
+    """``table = softmax(theta) @ T``; see the module's docstring.
 
     Attributes:
         arity: Inputs of a gate, 1..3.
@@ -39,14 +39,14 @@ class OP(Parametrization):
 
     arity: int = 2
 
-    #: The softmax would let its parameters grow without bound.
+    #: Without weight decay the parameters of a softmax would grow without bound.
     decays = True
 
     def __post_init__(self) -> None:
         truthtable.check_arity(self.arity)
         if self.arity > MAX_ARITY:
             raise ValueError(
-                f"the original parametrization needs 2**(2**arity) parameters for a gate: arity must be at most "
+                f"the original parametrization needs 2**(2**arity) parameters per gate: arity must be at most "
                 f"{MAX_ARITY}, got {self.arity}; use parametrization 'iwp'"
             )
 
@@ -61,7 +61,7 @@ class OP(Parametrization):
         return "op" if type(self) is OP else None
 
     def table(self, theta: Tensor) -> Tensor:
-        """Soft tables, [gates, 2**arity]."""
+        """Relaxed tables, [gates, 2**arity]."""
         return torch.softmax(theta, -1) @ self._functions(theta)
 
     def rounded(self, theta: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""The state of Adam as tensors by name: what a checkpoint holds beside the weights."""
+"""The state of Adam as tensors by name: what a checkpoint holds besides the weights."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MOMENTS = ("exp_avg", "exp_avg_sq")
 
 
 def tensors(optimizer: Optimizer, parameters: Mapping[str, Parameter], step: int) -> dict[str, Tensor]:
-    """Both moments of every parameter, and the number of its updates where that is not ``step``.
+    """Both moments of every parameter, and the number of its updates if that is not ``step``.
 
     A parameter that has had no gradient yet has no moments: they are saved as zeros.
     """
@@ -32,7 +32,7 @@ def tensors(optimizer: Optimizer, parameters: Mapping[str, Parameter], step: int
 def restore(
     optimizer: Optimizer, parameters: Mapping[str, Parameter], saved: Mapping[str, Tensor], step: int, path: Path
 ) -> None:
-    """Give an optimizer the state that :func:`tensors` made of another."""
+    """Load the state that :func:`tensors` took from another optimizer."""
     for name, parameter in parameters.items():
         updates = saved.get(f"adam.step.{name}", torch.tensor(float(step)))
         state: dict[str, Tensor] = {"step": updates.clone().to(parameter.device)}

@@ -25,7 +25,7 @@ VERSION = 1
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Tensors by name and the header that goes with them."""
+    """Tensors by name, and their header."""
 
     tensors: dict[str, Tensor]
     header: dict[str, Any]
@@ -51,7 +51,7 @@ def save(path: Path, tensors: dict[str, Tensor], header: dict[str, Any]) -> None
 
 
 def load(path: Path) -> Checkpoint:
-    """Read a checkpoint, refusing anything that is not one, newer, truncated or altered."""
+    """Read a checkpoint; refuse other files, newer versions, and truncated or altered files."""
     raw = _read(path)
     try:
         tensors = load_tensors(raw)
@@ -65,7 +65,7 @@ def load(path: Path) -> Checkpoint:
 
 
 def read_header(path: Path) -> dict[str, Any]:
-    """The header of a checkpoint alone; what comes behind it is not looked at."""
+    """Only the header of a checkpoint; the rest of the file is not read."""
     size = int.from_bytes(_read(path, 8), "little")
     metadata = _metadata(_read(path, 8 + min(size, _MOST_HEADER)), path)
     return _header(metadata.get("header", ""), path)
@@ -86,7 +86,7 @@ def _read(path: Path, size: int = -1) -> bytes:
 
 
 def _metadata(raw: bytes, path: Path) -> dict[str, str]:
-    """What a checkpoint says of itself, checked for format and version."""
+    """The metadata of a checkpoint, checked for format and version."""
     try:
         size = int.from_bytes(raw[:8], "little")
         if len(raw) < 8 + size:

@@ -1,4 +1,4 @@
-"""What training does on a GPU alone: steps recorded as CUDA graphs, and advice where memory is short.
+"""What training does only on a GPU: steps recorded as CUDA graphs, and advice if memory runs out.
 
 At small batches a launch from Python takes longer than the kernel it starts; a graph starts all of them at once.
 """
@@ -16,13 +16,13 @@ from torch.nn import Parameter
 
 from gatelight.ops import supports
 
-#: Runs before recording, in which kernels are compiled and memory is found.
+#: Runs before recording, which compile kernels and allocate memory.
 WARM_UP = 3
 
 
 @contextmanager
 def advice_on_memory(device: torch.device, batch: int, accumulate: int) -> Iterator[None]:
-    """Turn running out of a GPU's memory into one line that says what to do."""
+    """Turn an out-of-memory error of a GPU into one line that says what to do."""
     try:
         yield
     except torch.OutOfMemoryError as error:
@@ -40,7 +40,7 @@ def wanted(device: torch.device, parameters: list[Parameter]) -> bool:
 
 
 def record(run: Callable[[], list[Tensor]]) -> tuple[list[Tensor], Callable[[], None]]:
-    """Record the kernels that ``run`` launches; its results, and what computes them again in the same memory."""
+    """Record the kernels that ``run`` launches; its results, and a function that recomputes them in the same memory."""
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):
@@ -75,7 +75,7 @@ class GraphedStep:
         return bits.shape == self._bits.shape and labels.shape == self._labels.shape
 
     def __call__(self, bits: Tensor, labels: Tensor) -> Tensor:
-        """The loss of a batch; gradients go to the parameters, in place of what they had."""
+        """The loss of a batch; gradients replace those that the parameters had."""
         self._bits.copy_(bits)
         self._labels.copy_(labels)
         self._replay()
@@ -94,7 +94,7 @@ class GraphedStep:
 def try_to_record(
     loss: Callable[[Tensor, Tensor], Tensor], parameters: list[Parameter], bits: Tensor, labels: Tensor
 ) -> GraphedStep | None:
-    """A recorded step, or None with a warning where the driver or a kernel does not allow recording."""
+    """A recorded step, or None with a warning if the driver or a kernel does not allow recording."""
     try:
         return GraphedStep(loss, parameters, bits, labels)
     except torch.OutOfMemoryError:

@@ -1,4 +1,4 @@
-"""Data-parallel training under ``torchrun``: who am I, and sums over all processes."""
+"""Data-parallel training under ``torchrun``: the rank of this process, and sums over all processes."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def world_size() -> int:
 
 @contextmanager
 def process_group(device: torch.device) -> Iterator[None]:
-    """Join the group that ``torchrun`` describes in the environment, if there is one of more than one process."""
+    """Join the group that ``torchrun`` describes in the environment, if there is a group of more than one process."""
     if int(os.environ.get("WORLD_SIZE", "1")) <= 1 or dist.is_initialized():
         yield
         return
     dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
     try:
         yield
-        # A process that leaves while others still talk to it would bring them down.
+        # A process that exits while others still communicate with it would crash them.
         dist.barrier()
     finally:
         dist.destroy_process_group()

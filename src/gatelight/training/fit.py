@@ -37,13 +37,13 @@ from gatelight.training.trainer import Observer, Trainer
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-#: Share of the samples that is held out where nothing else is asked for.
+#: Share of the samples that is held out by default.
 _VALIDATION = 0.1
 
 
 @dataclass(frozen=True)
 class Fit:
-    """A model that was fitted, and how that went.
+    """A fitted model, and how the fit went.
 
     Attributes:
         model: The model that was passed, with the best weights, in evaluation mode.
@@ -51,8 +51,8 @@ class Fit:
             ``discrete_accuracy`` (of the rounded gates) and ``seconds``.
         accuracy: Of the best weights with rounded gates, on the samples that were held out.
         steps: Steps that were done.
-        seconds: How long they took, over all processes that had a part in it.
-        test: Accuracies of the best weights on the test samples, where there were any.
+        seconds: How long they took, including earlier interrupted fits.
+        test: Accuracies of the best weights on the test samples, if there were any.
     """
 
     model: nn.Module
@@ -98,22 +98,22 @@ def fit(
     Args:
         model: Any module that maps a batch to class scores, [batch, classes]. It is trained in place.
         x: Samples, [samples, ...], as a tensor or an array. Floating point stays as it is, bools are 0 and 1, and
-            uint8 u stands for u / 255, as in data sets.
-        y: The class of each sample, whole numbers from 0 on.
+            uint8 u means u / 255, as in data sets.
+        y: The class of each sample, whole numbers from 0.
         validation: The share of the samples to hold out, or others to evaluate on: (x, y). 0 evaluates on ``x``.
-        test: Samples (x, y) to measure the best weights on in the end.
-        folder: Where checkpoints are written, so that training can go on after a crash; None writes nothing.
-        resume: Go on with what is in ``folder``, or begin where there is nothing yet. Only ``steps`` may differ.
-        observer: Is told how it goes, see :class:`~gatelight.training.trainer.Observer`.
+        test: Samples (x, y) on which the best weights are measured at the end.
+        folder: Where checkpoints are written, so that training can continue after a crash; None writes nothing.
+        resume: Continue the fit in ``folder``, or start it if the folder is empty. Only ``steps`` may differ.
+        observer: Gets progress reports, see :class:`~gatelight.training.trainer.Observer`.
         device: Where it is computed; the model moves there.
-        optimization: How to train; its own ``validation`` counts where no other is given.
+        optimization: How to train; its own ``validation`` is used if no other is given.
         settings: Any of its values by name, such as ``steps``, ``batch`` or ``lr``, and ``seed``.
 
     Raises:
         ValueError: If the samples, labels or settings are not what the model or this function can take.
     """
     if resume and folder is None:
-        raise ValueError("resume needs a folder, the one of the fit to go on with")
+        raise ValueError("resume needs a folder, the one of the fit to continue")
     asked, seed = _settings(optimization, settings)
     train, held_out, asked = _divided(as_split(x, y, "training"), validation, asked, seed)
     tested = None if test is None else as_split(*_pair(test, "test"), "test")
@@ -138,7 +138,7 @@ def fit(
 
 def _run(trainer: Trainer, tested: Split | None) -> Fit:
     """Train to the end, and take the best weights."""
-    # What the model draws comes from (seed, step); the caller's own random numbers are not touched.
+    # Random numbers of the model come from (seed, step); the caller's random state is not touched.
     with torch.random.fork_rng(devices=[trainer.device] if trainer.device.type == "cuda" else []):
         trainer.run()
     distributed.barrier()
@@ -162,7 +162,7 @@ def _settings(optimization: Optimization | None, settings: dict[str, Any]) -> tu
 
 
 def _divided(given: Split, validation: Any, asked: Optimization, seed: int) -> tuple[Split, Split | None, Optimization]:
-    """What is learned from, what evaluations are on, and the optimization with the share that was held out."""
+    """The training samples, those for evaluation, and the optimization with the share that was held out."""
     if isinstance(validation, tuple | list):
         held_out = as_split(*_pair(validation, "validation"), "validation")
         return given, held_out, replace(asked, validation=0.0)
@@ -185,7 +185,7 @@ def _pair(given: Any, what: str) -> tuple[Any, Any]:
 
 
 def _check(model: nn.Module, given: dict[str, Split | None], asked: Optimization, device: torch.device) -> None:
-    """Refuse what cannot be trained, before a step is taken."""
+    """Refuse what cannot be trained before the first step."""
     if not any(p.requires_grad for p in model.parameters()):
         raise ValueError("the model has no parameters that can be trained")
     splits = {name: split for name, split in given.items() if split is not None}
@@ -205,7 +205,7 @@ def _check(model: nn.Module, given: dict[str, Split | None], asked: Optimization
 
 
 def _fingerprint(train: Split, held_out: Split | None) -> str:
-    """A hash of what a model is fitted to."""
+    """A hash of the data that a model is fitted to."""
     digest = hashlib.blake2b(digest_size=16)
     for split in (train, held_out):
         for values in () if split is None else (split.x, split.y):
@@ -215,13 +215,13 @@ def _fingerprint(train: Split, held_out: Split | None) -> str:
 
 
 def _open(folder: RunFolder, about: dict[str, Any], trainer: Trainer, *, resume: bool) -> None:
-    """Begin a fit in its folder, or stand where the one in it stood."""
+    """Start a fit in its folder, or continue the one that is in it."""
     if folder.path.exists() and not folder.path.is_dir():
         raise ValueError(f"{folder.path} is a file, expected a folder for the fit")
     if folder.exists and not resume:
-        raise ValueError(f"{folder.path} already holds a run; pass resume=True to go on, or another folder")
+        raise ValueError(f"{folder.path} already holds a run; pass resume=True to continue, or another folder")
     if folder.file("config.json").exists():
-        raise ValueError(f"{folder.path} holds a run of the command: go on with gatelight train --resume")
+        raise ValueError(f"{folder.path} holds a run of the command: continue it with gatelight train --resume")
     path = folder.file("last.safetensors")
     if folder.file("fit.json").exists() and path.exists():
         saved = checkpoint.load(path)
@@ -237,7 +237,7 @@ def _open(folder: RunFolder, about: dict[str, Any], trainer: Trainer, *, resume:
 
 
 def _compare(before: Any, now: dict[str, Any], path: Path) -> None:
-    """Refuse to go on with other settings than those of the checkpoint, but for the number of steps."""
+    """Refuse to continue with settings other than those of the checkpoint, except for the number of steps."""
     if not isinstance(before, dict) or not isinstance(before.get("optimization"), dict):
         raise ValueError(f"{path} is not the checkpoint of a fit")
     old, new = ({**values["optimization"], "seed": values.get("seed")} for values in (before, now))

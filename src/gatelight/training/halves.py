@@ -1,4 +1,4 @@
-"""A model in two halves: an encoder that may run ahead in the background, and what is learned behind it."""
+"""A model in two halves: an encoder that may run ahead in the background, and the learned part after it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from gatelight.nn import GateIntervention, LogicNetwork, PathDropout, Thermometer, forward
 from gatelight.nn.fusion import is_fusible
 
-#: torch's modules that compute nothing, or the same every time. Any other may draw random numbers.
+#: torch's modules that compute nothing, or the same every time. Other modules may draw random numbers.
 _FIXED = (nn.Sequential, nn.ModuleList, nn.ModuleDict, nn.Flatten, nn.Unflatten, nn.Identity)
 
 
@@ -20,8 +20,8 @@ class Halves:
     """What a model does, in two steps: ``scores(encode(x))`` is ``model(x)``.
 
     Attributes:
-        encode: From raw inputs to what the learned part reads. It has no parameters.
-        scores: From there to class scores, [batch, classes].
+        encode: From raw inputs to the inputs of the learned part. It has no parameters.
+        scores: From those to class scores, [batch, classes].
     """
 
     encode: Callable[[Tensor], Tensor]
@@ -29,7 +29,7 @@ class Halves:
 
 
 def halves(model: nn.Module) -> Halves:
-    """The halves of a model; where it has no encoder in front, bytes are scaled to [0, 1] in its place.
+    """The halves of a model; if it does not start with an encoder, bytes are scaled to [0, 1] instead.
 
     >>> model = nn.Sequential(Thermometer.even(3), nn.Flatten(), nn.Linear(12, 2))
     >>> halves(model).encode(torch.zeros(5, 1, 2, 2, dtype=torch.uint8)).shape
@@ -53,7 +53,7 @@ def as_floats(x: Tensor) -> Tensor:
 
 
 def draws(model: nn.Module) -> bool:
-    """Whether the model may draw random numbers in training, as far as one can tell from its modules.
+    """Whether the model may draw random numbers in training, as far as its modules show.
 
     >>> draws(nn.Sequential(nn.Flatten(), nn.Dropout())), draws(nn.Sequential(nn.Flatten(), Thermometer.even(3)))
     (True, False)

@@ -1,4 +1,4 @@
-"""Arrays that a model is fitted to, checked before a step is taken."""
+"""Arrays that a model is fitted to, checked before the first step."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from gatelight.nn import LogicNetwork
 from gatelight.nn.forward import evaluating
 from gatelight.training.halves import Halves, halves
 
-#: Samples that are looked at before training begins.
+#: Samples that are checked before training begins.
 LOOKED_AT = 1_000
 #: Samples that a model is tried with.
 _TRIED = 2
 
 
 def check_bits(encode: Callable[[Tensor], Tensor], inputs: Tensor, name: str) -> None:
-    """Refuse data from which nothing can be learned because the encoder makes the same bits of every sample."""
+    """Refuse data from which nothing can be learned because the encoder gives every sample the same bits."""
     bits = encode(inputs[:LOOKED_AT])
     if len(bits) > 1 and bool((bits == bits[:1]).all()):
         low, high = inputs.min().item(), inputs.max().item()
@@ -41,8 +41,8 @@ def as_split(x: Any, y: Any, where: str) -> Split:
 
     Args:
         x: Tensor or array, [samples, ...]; whole numbers are bytes and become uint8.
-        y: Whole numbers from 0 on, [samples].
-        where: What it is called in messages.
+        y: Whole numbers from 0, [samples].
+        where: Its name in messages.
     """
     values, labels = _array(x, f"{where} inputs"), _array(y, f"{where} labels")
     if values.dtype.kind not in "fiub":
@@ -72,7 +72,7 @@ def _array(given: Any, what: str) -> NDArray[Any]:
 
 
 def _as_features(values: NDArray[Any], where: str) -> NDArray[Any]:
-    """uint8 where they are bytes, else float32."""
+    """uint8 if they are bytes, else float32."""
     if values.dtype.kind == "b":
         return values.astype(np.float32)
     if values.dtype.kind == "f":
@@ -93,7 +93,7 @@ def _as_features(values: NDArray[Any], where: str) -> NDArray[Any]:
 
 
 def check_labels(split: Split, classes: int, where: str) -> None:
-    """Raise a ValueError where labels are none of the model's classes."""
+    """Raise a ValueError if a label is not one of the model's classes."""
     low, high = int(split.y.min()), int(split.y.max())
     if low < 0 or high >= classes:
         raise ValueError(
@@ -102,7 +102,7 @@ def check_labels(split: Split, classes: int, where: str) -> None:
 
 
 def check_values(model: nn.Module, split: Split, where: str) -> None:
-    """Raise a ValueError where the values of the inputs are not what the model takes."""
+    """Raise a ValueError if the model does not take the values of the inputs."""
     if takes_bits(model):
         if not bool(((split.x == 0) | (split.x == 1)).all()) and split.x.dtype == np.uint8:
             raise ValueError(f"the model takes bits, but the {where} inputs are not only 0 and 1")
@@ -115,18 +115,18 @@ def check_values(model: nn.Module, split: Split, where: str) -> None:
 
 
 def takes_bits(model: nn.Module) -> bool:
-    """Whether a model takes bits and nothing else: a network without an encoder."""
+    """Whether a model takes only bits: a network without an encoder."""
     return isinstance(model, LogicNetwork) and model.encoder is None
 
 
 def has_encoder(model: nn.Module) -> bool:
-    """Whether an encoder stands in front of a model."""
+    """Whether a model starts with an encoder."""
     return not takes_bits(model) and halves(model).scores is not model
 
 
 @torch.no_grad()
 def count_classes(model: nn.Module, split: Split, device: torch.device) -> int:
-    """The scores that a model gives a sample, tried with a few; a ValueError where it gives no class scores."""
+    """The scores that a model gives a sample, tried with a few; a ValueError if it gives no class scores."""
     x = torch.from_numpy(split.x[:_TRIED]).to(device)
     parts: Halves = halves(model)
     with evaluating(model):

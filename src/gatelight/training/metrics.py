@@ -23,7 +23,7 @@ _EVAL_BATCH = 1_000
 
 @dataclass(frozen=True)
 class Accuracy:
-    """Shares of right answers by the soft and the rounded network, and the soft network's mean loss."""
+    """Shares of correct answers of the relaxed and the rounded network, and the mean loss of the relaxed one."""
 
     soft: float
     rounded: float
@@ -31,13 +31,13 @@ class Accuracy:
 
     @property
     def gap(self) -> float:
-        """What rounding costs: soft minus rounded accuracy."""
+        """The gap: soft minus rounded accuracy."""
         return self.soft - self.rounded
 
 
 @dataclass(frozen=True)
 class Counts:
-    """Right answers and summed loss, to be added up over processes."""
+    """Correct answers and summed loss, to be added up over processes."""
 
     samples: int
     soft_hits: int
@@ -47,11 +47,11 @@ class Counts:
 
 @torch.no_grad()
 def evaluate(model: nn.Module, split: Split) -> Counts:
-    """Count the right answers of the soft network and of the one whose gates are rounded.
+    """Count the correct answers of the relaxed network and of the rounded one.
 
     Args:
-        model: Any module that maps a batch to class scores; where it has no gates, both counts are one.
-        split: What it is measured on.
+        model: Any module that maps a batch to class scores; if it has no gates, both counts are the same.
+        split: The samples.
     """
     device = _device(model)
     parts = halves(model)
@@ -146,6 +146,6 @@ def function_shares(model: LogicNetwork) -> list[dict[str, float]]:
 
 @torch.no_grad()
 def table_distances(model: LogicNetwork) -> list[float]:
-    """For each layer the mean distance of soft table entries from the nearer of 0 and 1 (0 rounded, 1/2 undecided)."""
+    """For each layer the mean distance of table entries from the nearer of 0 and 1 (0: rounded, 1/2: undecided)."""
     tables = [layer.table() for layer in model.logic_layers]
     return [float(torch.minimum(t, 1 - t).mean()) for t in tables]

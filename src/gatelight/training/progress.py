@@ -1,4 +1,4 @@
-"""How the command shows progress: a live bar on a terminal, plain lines elsewhere and where rich is not installed."""
+"""How the command shows progress: a live bar on a terminal, plain lines elsewhere or without rich."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _WIDE = 100
 
 
 class _PlainConsole:
-    """Stands in for rich's console where rich is not installed: prints text as it is."""
+    """Replaces rich's console if rich is not installed: prints text as it is."""
 
     is_terminal = False
     width = 160
@@ -110,7 +110,7 @@ class TrainingProgress:
 
 
 def _described(model: nn.Module) -> str:
-    """How large a model is: its gates, where it says how many it has, and its parameters."""
+    """The size of a model: its gates, if it says how many it has, and its parameters."""
     parameters = f"{sum(p.numel() for p in model.parameters()):,} parameters"
     gates, layers = getattr(model, "gates", None), getattr(model, "logic_layers", None)
     if not isinstance(gates, int) or layers is None:
@@ -130,10 +130,10 @@ class ProgressObserver:
         self._steps = steps
 
     def stepped(self, step: int, loss: float) -> None:
-        """Say nothing: evaluations are often enough."""
+        """Do nothing: reports at evaluations are frequent enough."""
 
     def evaluated(self, row: dict[str, Any]) -> None:
-        """Pass on how far it is and how well it does."""
+        """Pass on the step and the rounded accuracy."""
         text = f"step {row['step']:,}/{self._steps:,}, rounded {100 * row['discrete_accuracy']:.1f} %"
         self._advanced(row["step"] / self._steps, text)
 

@@ -30,7 +30,7 @@ class Recipe:
 
 
 def recipe_of(config: RunConfig) -> Recipe:
-    """What the configuration says and, where it is silent, what goes with the data set and size."""
+    """The values of the configuration; for those left open, the values of the data set and size."""
     size = size_of(config.dataset, config.model.size, config.model.model)
     name = config.model.gates.parametrization
     kind = parametrize.NAMED[check_name("parametrization", name, parametrize.NAMED)]
@@ -44,9 +44,9 @@ def settled(given: Optimization, size: Size, *, decays: bool = False) -> Recipe:
     5
 
     Args:
-        given: What was asked for.
-        size: Has the rest.
-        decays: Whether the size's weight decay counts.
+        given: The given values.
+        size: Gives the rest.
+        decays: Whether the size's weight decay applies.
     """
     steps = given.steps or size.steps
     decay = size.weight_decay if decays else 0.0
@@ -66,12 +66,12 @@ def settled(given: Optimization, size: Size, *, decays: bool = False) -> Recipe:
 
 #: What decides the values of a network's size.
 _NETWORK = ("dataset", "model", "size", "wide_head")
-#: Classes up to which a width of one's own data is taken for the size's, which is rounded up to a multiple of them.
+#: Up to this many classes, a width for your own data counts as the size's, which is rounded up to a multiple of them.
 _ROUNDED = 1_000
 
 
 def changed(base: RunConfig, changes: Mapping[str, Any]) -> tuple[RunConfig, list[str], list[str]]:
-    """A configuration with other leaves; where they choose another network, values of the old size go with it.
+    """A configuration with other leaves; if they choose another network, values of the old size are dropped.
 
     >>> base = replace(RunConfig(), layers=4, width=2000, lr=0.5)
     >>> config, dropped, because = changed(base, {"model": "cdlgn"})
@@ -88,7 +88,7 @@ def changed(base: RunConfig, changes: Mapping[str, Any]) -> tuple[RunConfig, lis
 
 
 def _of_the_size(config: RunConfig) -> list[str]:
-    """The values of a configuration that are those of its size: they do not hold for another one."""
+    """The values of a configuration that come from its size and do not apply to another size."""
     model = config.model
     size = size_of(config.dataset, model.size, model.model)
     width = size.k if isinstance(size, ConvSize) else getattr(size, "width", 0)

@@ -28,16 +28,16 @@ class TrainingRun:
     """A run in progress.
 
     Args:
-        config: The run; open values are settled.
+        config: The run; open values are filled in.
         dataset: Its data.
         folder: Where it is written.
         device: Where it is computed.
-        observer: Is told how it goes.
+        observer: Gets progress reports.
 
     Attributes:
-        config: The run with every value settled that the data set and size decide.
+        config: The run, with the values that the data set and size decide filled in.
         trainer: Does the work.
-        notes: What its user should know, in lines of text.
+        notes: What the user should know, in lines of text.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class TrainingRun:
 
     @property
     def step(self) -> int:
-        """Steps that were done."""
+        """Steps done so far."""
         return self.trainer.step
 
     def start(self, *, overwrite: bool = False) -> None:
@@ -76,7 +76,7 @@ class TrainingRun:
             self.folder.begin(self.config, overwrite=overwrite)
 
     def resume(self) -> None:
-        """Go on from the last checkpoint, or from the beginning where there is none yet."""
+        """Continue from the last checkpoint, or from the beginning if there is none yet."""
         path = self.folder.file("last.safetensors")
         if path.exists():
             saved = checkpoint.load(path)
@@ -122,7 +122,7 @@ class TrainingRun:
         return result
 
     def _splits(self) -> tuple[Split, Split | None]:
-        """What is learned from, and what is held out."""
+        """The training samples, and those held out."""
         if not self.recipe.validation:
             return self.dataset.train, None
         return validation_split(self.dataset.train, self.recipe.validation, self.config.seed)
@@ -142,7 +142,7 @@ class TrainingRun:
         )
 
     def _about(self) -> dict[str, Any]:
-        """What a checkpoint says of the network and its data."""
+        """What a checkpoint says about the network and its data."""
         encoding = self.dataset.encoding
         return {
             "config": self.config.to_flat(),

@@ -2,12 +2,12 @@
 
 config.json        the configuration with every value that the data set and size decide; ``--config`` repeats the run
 metrics.jsonl      one line for each evaluation
-best.safetensors   weights with the best rounded accuracy so far, the latest of equal ones
-last.safetensors   weights and optimizer state to go on from
+best.safetensors   weights with the best rounded accuracy so far; of equals, the latest
+last.safetensors   weights and optimizer state to continue from
 result.json        accuracies on the test set
 curves.png         loss and accuracies over steps
 
-The folder of a :func:`gatelight.fit` has ``fit.json`` in place of ``config.json``, and no result.
+The folder of a :func:`gatelight.fit` has ``fit.json`` instead of ``config.json``, and no result.
 """
 
 from __future__ import annotations
@@ -53,12 +53,12 @@ class RunFolder:
         if self.path.exists() and not self.path.is_dir():
             raise ValueError(f"{self.path} is a file, expected a folder for the run")
         if self.exists and not overwrite:
-            raise ValueError(f"{self.path} already holds a run; use --resume to go on or --overwrite to replace it")
+            raise ValueError(f"{self.path} already holds a run; use --resume to continue or --overwrite to replace it")
         self.clear()
         write_text(self.file("config.json"), to_json(config))
 
     def clear(self) -> None:
-        """Make the folder if there is none, and remove the files of a run from it, and no others."""
+        """Make the folder if needed, and remove the files of a run from it, but no others."""
         self.path.mkdir(parents=True, exist_ok=True)
         for name in FILES:
             self.file(name).unlink(missing_ok=True)
@@ -66,7 +66,7 @@ class RunFolder:
             events.unlink()
 
     def prolong(self, config: RunConfig) -> None:
-        """Note that the run goes on, perhaps for more steps."""
+        """Note that the run continues, perhaps for more steps."""
         if self.config() != config:
             write_text(self.file("config.json"), to_json(config))
 
@@ -101,7 +101,7 @@ class RunFolder:
             file.write(json.dumps(row) + "\n")
 
     def draw_curves(self) -> bool:
-        """Draw the evaluations, if there are any, as ``curves.png``; False where matplotlib is not installed."""
+        """Draw the evaluations, if there are any, as ``curves.png``; False if matplotlib is not installed."""
         if importlib.util.find_spec("matplotlib") is None:
             return False
         from gatelight import plots
@@ -111,14 +111,14 @@ class RunFolder:
         return True
 
     def trim_metrics(self, step: int) -> None:
-        """Forget evaluations after a step: a resumed run makes them again."""
+        """Remove evaluations after a step: a resumed run repeats them."""
         kept = [row for row in self.metrics() if row["step"] <= step]
         with replacing(self.file("metrics.jsonl")) as temporary:
             temporary.write_text("".join(json.dumps(row) + "\n" for row in kept), "utf-8")
 
 
 def _is_evaluation(row: Any) -> bool:
-    """Whether a line of the metrics has what every reader of them needs."""
+    """Whether a line of the metrics has all the values that its readers need."""
     return (
         isinstance(row, dict)
         and isinstance(row.get("step"), int)
@@ -136,7 +136,7 @@ def next_folder(parent: Path, config: RunConfig) -> Path:
 
 
 def task_of(dataset: data.Dataset) -> models.Task:
-    """What a data set asks of a network."""
+    """The task that a data set sets for a network."""
     return models.Task(tuple(dataset.input_shape), dataset.num_classes, dataset.binary)
 
 
@@ -173,7 +173,7 @@ def model_from(saved: checkpoint.Checkpoint, path: Path) -> LogicNetwork:
         described = saved.header["task"]
         task = models.Task(tuple(described["shape"]), described["classes"], described["binary"])
     except (KeyError, TypeError) as error:
-        raise ValueError(f"{path}: the header lacks or garbles {error}") from None
+        raise ValueError(f"{path}: the header lacks {error} or holds a wrong value") from None
     model = build_model(replace(config, encoding="even"), task)
     if model.encoder is not None and "model.encoder.thresholds" in saved.tensors:
         model.encoder = Thermometer(saved.tensors["model.encoder.thresholds"])
@@ -190,11 +190,11 @@ def load_data(
 ) -> data.Dataset:
     """The data that a checkpoint's network was trained on, or other data of the same shape and classes.
 
-    A table is encoded as the one that was trained on: by its ranges and words, columns and classes matched by name.
+    A table is encoded like the training table: with its ranges and words; columns and classes are matched by name.
 
     Args:
         header: The checkpoint's header, as :func:`load_model` gives it.
-        name: A data set's name or a file; None is what was trained on.
+        name: A data set's name or a file; None means the training data.
         folder: The data folder.
         progress: Called as for :func:`gatelight.data.load`.
 
@@ -210,7 +210,7 @@ def load_data(
             known = encoding.from_dict(stored, "the checkpoint")
         elif not _same_file(name, own):
             raise ValueError(
-                f"the checkpoint does not say how its features were made of a table, so that {name} would be "
+                f"the checkpoint does not say how its features were made from a table, so {name} would be "
                 f"scaled by its own rows; only {own}, which it was trained on, can be used"
             )
     dataset = data.load(name, folder, progress=progress, encoding=known)
@@ -239,7 +239,7 @@ def _same_file(name: str, other: str) -> bool:
 
 
 def _check_features(header: dict[str, Any], dataset: data.Dataset) -> None:
-    """Refuse data whose features have other names than those that were trained on, where both have names."""
+    """Refuse data whose features have names other than those of the training data, if both have names."""
     before, now = header.get("feature_names") or [], dataset.feature_names
     if not before or not now or list(now) == before:
         return

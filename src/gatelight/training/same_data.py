@@ -1,4 +1,4 @@
-"""Whether data is what a run was trained on."""
+"""Checks that data is the data that a run was trained on."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gatelight.training.run_folder import task_of
 
 
 def same_data(header: dict[str, Any], dataset: Dataset, path: Path) -> tuple[Dataset, Task]:
-    """The data, and what it asks of the network, with which a run goes on.
+    """The data with which a run continues, and its task.
 
     Args:
         header: The header of the run's last checkpoint.
@@ -37,7 +37,7 @@ def same_data(header: dict[str, Any], dataset: Dataset, path: Path) -> tuple[Dat
     if header.get("data", dataset.fingerprint) != dataset.fingerprint:
         raise ValueError(
             f"{path}: {dataset.name} has changed since the run began, its training inputs, labels or names are not "
-            f"the same; a run goes on with its own data alone"
+            f"the same; a run can only continue with its own data"
         )
     return dataset, task
 
@@ -47,7 +47,7 @@ def _as_json(task: Task) -> dict[str, Any]:
 
 
 def _with_old_names(dataset: Dataset, classes: Any) -> Dataset:
-    """The data with the classes 2.0 and 10.0, in an old run's order of words, where they are 2 and 10 now."""
+    """The data with classes such as 2.0 and 10.0 in the order of words, as in old runs; they are 2 and 10 now."""
     try:
         renamed = dataset.with_classes(tuple(classes))
     except (ValueError, TypeError):

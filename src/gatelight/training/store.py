@@ -1,4 +1,4 @@
-"""Where a trainer leaves what it has found: in memory, or in a folder from which it can go on."""
+"""Where a trainer keeps its results: in memory, or in a folder from which it can continue."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gatelight.training.run_folder import RunFolder
 
 
 class Store(Protocol):
-    """Takes rows of metrics, the best weights, and the last ones with the optimizer's state."""
+    """Keeps rows of metrics, the best weights, and the last weights with the optimizer's state."""
 
     def append(self, row: dict[str, Any]) -> None:
         """Add an evaluation."""
@@ -28,14 +28,14 @@ class Store(Protocol):
         """Keep the best weights."""
 
     def save_last(self, tensors: dict[str, Tensor], header: dict[str, Any]) -> None:
-        """Keep what it takes to go on."""
+        """Keep what is needed to continue."""
 
     def best(self) -> Checkpoint:
         """The best weights."""
 
 
 class MemoryStore:
-    """Keeps rows and best weights while the process lives. Nothing can go on from it."""
+    """Keeps rows and best weights in memory. Training cannot be resumed from it."""
 
     def __init__(self) -> None:
         self._rows: list[dict[str, Any]] = []

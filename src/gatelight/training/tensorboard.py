@@ -1,11 +1,11 @@
-"""Metrics as TensorBoard events, beside another observer."""
+"""Metrics as TensorBoard events, in addition to another observer."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
-import tensorboard  # noqa: F401  (torch's own error for its absence does not name the package)
+import tensorboard  # noqa: F401  (torch's error does not name the missing package)
 from torch import nn
 from torch.utils.tensorboard import SummaryWriter
 

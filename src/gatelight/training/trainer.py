@@ -1,7 +1,7 @@
 """The training loop.
 
-Nothing random is carried from step to step: the order of the data, augmentation and whatever the model draws come from
-(seed, step), so training that is killed and resumed from its last checkpoint repeats the same bits.
+No random state is carried from step to step: the order of the data, augmentation and random numbers of the model come
+from (seed, step), so training that is killed and resumed from its last checkpoint repeats the same bits.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from gatelight.training.store import Store
 
 
 class Observer(Protocol):
-    """Is told how training goes, in the process of rank 0."""
+    """Gets progress reports, in the process of rank 0."""
 
     def started(self, step: int, steps: int, model: nn.Module) -> None:
         """Training begins at ``step``."""
@@ -51,15 +51,15 @@ class Trainer:
     """Trains a model that maps a batch to class scores.
 
     Args:
-        model: Any module, [batch, ...] -> [batch, classes]; it is trained where it is, on ``device``.
-        train: What is learned from.
-        held_out: What evaluations are on; None is ``train``.
+        model: Any module, [batch, ...] -> [batch, classes]; it is trained in place, on ``device``.
+        train: The samples to learn from.
+        held_out: The samples to evaluate on; None means ``train``.
         recipe: How it is trained.
-        store: Takes rows of metrics and weights.
-        seed: Draws the order of the data, augmentation, and whatever the model draws.
+        store: Keeps rows of metrics and weights.
+        seed: Draws the order of the data, augmentation, and random numbers of the model.
         device: Where it is computed.
-        observer: Is told how it goes.
-        about: What checkpoints say of the model and its data, beside where training stands.
+        observer: Gets progress reports.
+        about: What checkpoints say about the model and its data, besides the step.
         binary: Whether the inputs are bits, and stay so when images are augmented.
     """
 
@@ -86,13 +86,13 @@ class Trainer:
         self.inputs, self.labels = torch.from_numpy(train.x), torch.from_numpy(train.y)
         self.order = Batches(len(train), recipe.batch, seed)
         self.model = model.to(self.device)
-        # What runs shares the model's parameters; what is saved has the model's names.
+        # The halves share the model's parameters; checkpoints use the model's names.
         self._running = fuse(self.model)
         self._halves = halves(self._running)
         self._draws = draws(self.model)
         self._about, self._binary = about, binary
         self.parameters = {name: p for name, p in self.model.named_parameters() if p.requires_grad}
-        # Weight decay apart from the gradients, as AdamW has it: added to gradients this small, it would drown them.
+        # Weight decay separate from the gradients, as in AdamW: added to gradients this small, it would dominate them.
         self.optimizer = torch.optim.AdamW(
             self.parameters.values(), lr=recipe.lr, weight_decay=recipe.weight_decay, fused=True
         )
@@ -142,21 +142,21 @@ class Trainer:
         return self._halves.encode(x[mine].to(self.device)), y[mine].to(self.device)
 
     def encode(self, x: Tensor) -> Tensor:
-        """What the learned part of the model reads for raw inputs."""
+        """The inputs of the learned part of the model, from raw inputs."""
         return self._halves.encode(x.to(self.device))
 
     def restore(self, saved: Checkpoint, path: Path) -> None:
-        """Stand where a checkpoint stood; the model's weights are the caller's to load."""
+        """Continue at the step of a checkpoint; the caller loads the model's weights."""
         header = saved.header
         try:
             self.step, self.best, self.seconds = int(header["step"]), float(header["best"]), float(header["seconds"])
             self.loss_sum, self.loss_steps = float(header["loss_sum"]), int(header["loss_steps"])
         except (KeyError, TypeError, ValueError):
-            raise ValueError(f"{path}: the header does not say where training stood") from None
+            raise ValueError(f"{path}: the header does not say at which step training stopped") from None
         adam_state.restore(self.optimizer, self.parameters, saved.tensors, self.step, path)
 
     def _record(self, bits: Tensor, y: Tensor) -> None:
-        """Record the step as a CUDA graph where there is one backward pass a step, the same every time.
+        """Record the step as a CUDA graph if a step has one backward pass that is the same every time.
 
         No other thread may use the GPU meanwhile, so this comes before the next batch is prepared.
         """
@@ -172,7 +172,7 @@ class Trainer:
         return cross_entropy(self._halves.scores(bits), y, reduction="sum") / self.recipe.batch
 
     def _step(self, bits: Tensor, y: Tensor, stop: Callable[[], bool]) -> tuple[float, bool]:
-        """One optimizer step; the mean loss, and whether any process was told to stop."""
+        """One optimizer step; the mean loss, and whether any process was asked to stop."""
         if self._draws:
             torch.manual_seed(_mix(self.seed, self.step, 2 + distributed.rank()))
         self._set_learning_rate()
@@ -202,7 +202,7 @@ class Trainer:
             group["lr"] = lr
 
     def _checkpoint(self, seconds: float, *, evaluate: bool) -> None:
-        """Save where training stands, after an evaluation if one is due, unless it has diverged."""
+        """Save the state of training, after an evaluation if one is due, unless it has diverged."""
         self.seconds = seconds
         if not math.isfinite(self.loss_sum):
             raise ValueError(f"the loss is not finite at step {self.step}; try a smaller lr")
@@ -226,7 +226,7 @@ class Trainer:
             "seconds": round(self.seconds, 3),
         }
         self.loss_sum, self.loss_steps = 0.0, 0
-        # Of equal evaluations the later one: its weights have learned for longer.
+        # Of equal evaluations the later one is kept: its weights have trained for longer.
         if accuracy.rounded >= self.best:
             self.best = accuracy.rounded
             self.store.save_best(self._weights(), self._header())

@@ -1,7 +1,7 @@
 """Which inputs each gate reads: int32 [gates, arity].
 
 A layer takes a wiring by name, as a value (see :class:`~gatelight.wiring.base.Wiring`), or as the connections
-themselves. A file in this folder that has a dictionary ``NAMED`` of wirings gives them names, also for the command.
+themselves. A file in this folder with a dictionary ``NAMED`` of wirings gives them names, which the command also takes.
 """
 
 from __future__ import annotations

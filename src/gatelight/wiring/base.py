@@ -19,9 +19,9 @@ class Site:
         features: Inputs of the layer.
         gates: Gates of the layer.
         arity: Inputs of a gate.
-        index: Place of the layer in its network, from 0 on.
-        groups: Equal parts in which the gates are counted: the classes if the layer is the last one, else 1.
-        passes_on: Whether some gates of the network pass the gate of the same place on, whatever the wiring.
+        index: Position of the layer in its network, from 0.
+        groups: Equal parts whose gates are counted: the number of classes for the last layer, else 1.
+        passes_on: Whether some gates of the network copy the gate at their position, whatever the wiring.
     """
 
     features: int
@@ -50,8 +50,8 @@ class Wiring(ABC):
     [[0, 1], [1, 2], [2, 3]]
 
     Attributes:
-        any_order: Whether the order of the gates is chance, so that a stack may list them in another one.
-        keeps_places: Whether gates read neighbors, so that the gates of the layer before should stay where they are.
+        any_order: Whether the order of the gates is random, so that a stack may change it.
+        keeps_places: Whether gates read neighbors, so that the previous layer should keep the order of its gates.
     """
 
     any_order: bool = False
@@ -67,13 +67,13 @@ class Wiring(ABC):
 
 @dataclass(frozen=True)
 class Placed(Wiring):
-    """A wiring for a layer at a certain place of a network.
+    """A wiring for a layer at a certain position in a network.
 
     Attributes:
         wiring: Draws the connections.
-        index: As in :class:`Site`, like the next two.
-        groups: Parts in which the gates are counted.
-        passes_on: Whether some gates are passed on by their place.
+        index: As in :class:`Site`; so are the next two.
+        groups: Parts whose gates are counted.
+        passes_on: Whether some gates are copied by their position.
     """
 
     wiring: Wiring

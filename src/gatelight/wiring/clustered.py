@@ -1,4 +1,4 @@
-"""Connections inside clusters of inputs, which wide layers train faster with."""
+"""Connections inside clusters of inputs, which make wide layers faster to train."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from torch import Tensor
 from gatelight.wiring.base import Site, Wiring
 from gatelight.wiring.random import Random
 
-#: Gates of a cluster, and how many a layer has at least for the kernels to take it in clusters (csrc).
+#: Gates of a cluster, and the fewest gates of a layer that the kernels process in clusters (csrc).
 CLUSTER = 1024
 WIDE = 32 * CLUSTER
 
 
 @dataclass(frozen=True)
 class Clustered(Wiring):
-    """Gates read inside clusters of :data:`CLUSTER` inputs; the last cluster also takes what is left over.
+    """Gates read inside clusters of :data:`CLUSTER` inputs; the last cluster also gets the remainder.
 
-    After a layer with other connections this is hardly a restriction: which inputs make a cluster is chance already.
+    After a layer with other connections this is hardly a restriction: which inputs form a cluster is random already.
     The two layers then train cluster by cluster, inside the cache. In the last layer of a network the gates are listed
     in one part for each class, each part with gates of all clusters.
 
@@ -48,7 +48,7 @@ class Clustered(Wiring):
             if len(own):
                 cluster = replace(site, features=end - first, gates=len(own))
                 clusters.append(self.inside.draw(cluster, generator) + first)
-                # Equal parts of each cluster. Gates that follow one another were dealt different inputs.
+                # Equal parts of each cluster. Consecutive gates were dealt different inputs.
                 part_of.append((own % site.groups).sort().values)
         return torch.cat(clusters)[torch.cat(part_of).argsort(stable=True)]
 
@@ -58,9 +58,9 @@ class Clustered(Wiring):
 
 @dataclass(frozen=True)
 class ClusteredPairs(Wiring):
-    """Random, but every second of the layers with :data:`WIDE` inputs and more is clustered.
+    """Random, but every second layer of those with at least :data:`WIDE` inputs is clustered.
 
-    Layers of networks in which gates are passed on by their place stay random.
+    Layers of networks in which gates are copied by their position stay random.
     """
 
     any_order = True

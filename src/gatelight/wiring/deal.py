@@ -1,4 +1,4 @@
-"""Dealing out inputs to gates: balanced, and without repeats where that is possible."""
+"""Dealing out inputs to gates: balanced, and without repeats if possible."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def deal(features: int, gates: int, arity: int, generator: torch.Generator, *, u
     fanin = dealt[: gates * arity].view(gates, arity).clone()
     if features < arity or gates == 1:
         return fanin
-    # Sums of random 64-bit numbers tell sets of inputs apart, whatever the order of the inputs.
+    # Sums of random 64-bit numbers identify sets of inputs, whatever the order of the inputs.
     code = torch.randint(-(1 << 62), 1 << 62, (features,), generator=generator)
     for _ in range(_MAX_REPAIRS):
         bad = _repeats(fanin).nonzero().flatten()
@@ -76,7 +76,7 @@ def _swap_one_input(mine: Tensor, theirs: Tensor, generator: torch.Generator) ->
 
 
 def _unread(features: int, gates: int, arity: int, generator: torch.Generator, *, unique: bool) -> Tensor:
-    """Gates that read more than half of the inputs: wire what they do not read."""
+    """Gates that read more than half of the inputs: deal the inputs that they do not read."""
     reads = torch.ones(gates, features, dtype=torch.bool)
     if features > arity:
         left_out = deal(features, gates, features - arity, generator, unique=unique)

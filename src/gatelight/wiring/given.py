@@ -1,4 +1,4 @@
-"""Connections that somebody else chose."""
+"""Connections given by the caller."""
 
 from __future__ import annotations
 

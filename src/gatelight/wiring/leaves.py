@@ -29,7 +29,7 @@ class TreeSite:
 
 @dataclass(frozen=True)
 class Leaves:
-    """Distinct values of the window for the leaves of a tree if there are enough, all used equally often.
+    """Distinct values of the window for the leaves of a tree, if there are enough; all are used equally often.
 
     >>> Leaves().draw(TreeSite(channels=2, window=4, trees=2, leaves=4), torch.Generator().manual_seed(0)).shape
     torch.Size([2, 4])
@@ -42,16 +42,16 @@ class Leaves:
     channels_per_tree: int | None = None
 
     def draw(self, site: TreeSite, generator: torch.Generator) -> Tensor:
-        """``channel * window + place in the window`` for each leaf, int32 [trees, leaves]."""
+        """``channel * window + position in the window`` for each leaf, int32 [trees, leaves]."""
         group = self.channels_per_tree
         if group is None:
             return deal(site.channels * site.window, site.trees, site.leaves, generator).int()
         if not 1 <= group <= site.channels:
             raise ValueError(f"channels_per_tree must be from 1 to {site.channels}, got {group}")
         inside = deal(group * site.window, site.trees, site.leaves, generator)
-        # Trees are dealt over all places at which a group of neighboring channels can start.
+        # Trees are spread over all positions at which a group of neighboring channels can start.
         first = torch.arange(site.trees) * (site.channels - group + 1) // site.trees
         return (inside + (first * site.window).unsqueeze(1)).int()
 
     def __str__(self) -> str:
-        return "" if self.channels_per_tree is None else f"{self.channels_per_tree} channels a tree"
+        return "" if self.channels_per_tree is None else f"{self.channels_per_tree} channels per tree"

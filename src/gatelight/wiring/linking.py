@@ -1,7 +1,7 @@
-"""An order of gates in which each reads first what the one before it read last.
+"""An order of gates in which each gate reads first what the gate before it read last.
 
-The kernels of two-input gates keep that row and its gradient in registers, so linked layers run faster. Which order
-gates are listed in is all that changes: linking renames gates.
+The kernels of two-input gates keep that row and its gradient in registers, so linked layers run faster. Only the
+order of the gates changes: linking renames gates.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ class Linked(NamedTuple):
 
     Attributes:
         fanin: The connections, [gates, arity].
-        order: The gate that stands at each place now, [gates].
-        swapped: At which places the first and the last input of the gate are swapped, bool [gates].
+        order: The old index of the gate at each position, [gates].
+        swapped: Whether the first and the last input of the gate at each position are swapped, bool [gates].
     """
 
     fanin: Tensor
@@ -31,7 +31,7 @@ def link(fanin: Tensor) -> Linked:
 
     The first input of nearly every gate is then the last one of the gate before it. Gates are edges between their first
     and last input. Edges that end at the same input are paired, and walks from edge to edge list the gates. A gate that
-    is walked from its last input to its first has the two swapped, so its table must change, too.
+    is walked from its last input to its first has the two swapped, so its table must change too.
 
     >>> linked = link(torch.tensor([[0, 1], [2, 3], [2, 1], [3, 0]]))
     >>> linked.fanin.tolist(), linked.order.tolist(), linked.swapped.tolist()
@@ -62,7 +62,7 @@ def link(fanin: Tensor) -> Linked:
 
 
 def is_linked(fanin: Tensor) -> bool:
-    """Whether most gates read first what the one before read last.
+    """Whether most gates read first what the gate before them read last.
 
     >>> is_linked(torch.tensor([[0, 1], [1, 2], [2, 3]]))
     True

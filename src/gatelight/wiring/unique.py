@@ -14,7 +14,7 @@ from gatelight.wiring.deal import deal, shuffle_slots
 
 @dataclass(frozen=True)
 class Unique(Wiring):
-    """As :class:`~gatelight.wiring.Random`, and no two gates read the same set of inputs.
+    """Like :class:`~gatelight.wiring.Random`, but no two gates read the same set of inputs.
 
     >>> drawn = Unique().draw(Site(features=3, gates=3, arity=2), torch.Generator().manual_seed(0))
     >>> drawn.sort(1).values.sort(0).values.tolist()
@@ -37,7 +37,7 @@ class Unique(Wiring):
         return self._all_but_a_few(site, generator).int()
 
     def _all_but_a_few(self, site: Site, generator: torch.Generator) -> Tensor:
-        """All sets of inputs but a balanced few: the dense case, where swapping inputs would seldom succeed."""
+        """All sets of inputs except a balanced few: the dense case, where swapping inputs would rarely succeed."""
         sets = torch.combinations(torch.arange(site.features), site.arity)
         left_out = len(sets) - site.gates
         keep = torch.ones(len(sets), dtype=torch.bool)

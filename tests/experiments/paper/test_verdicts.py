@@ -79,7 +79,7 @@ def test_and_or(residual: tuple[float, float], and_or_: tuple[float, float], gap
     def numbers(cell: Training) -> tuple[float, float]:
         return and_or_ if cell.config.model.gates.init == "and-or" else residual
 
-    assert verdict_of(and_or.EXPERIMENT, "clear discretisation gap", numbers) == gap_verdict
+    assert verdict_of(and_or.EXPERIMENT, "clear rounding gap", numbers) == gap_verdict
     assert verdict_of(and_or.EXPERIMENT, "slightly more accurate", numbers) == slight
 
 

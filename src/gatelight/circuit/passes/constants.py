@@ -9,7 +9,7 @@ from gatelight.truthtable import ALL
 
 
 def constants(net: Netlist, gates: Index) -> int:
-    """Replace constant gates; the tables of their readers shrink when they pull."""
+    """Replace constant gates; the tables of their readers shrink at the next pull."""
     table = net.table[gates]
     which = np.flatnonzero((table == 0) | (table == ALL))
     return net.replace(gates[which], net.false + (table[which] & np.uint64(1)).astype(np.int64)) if len(which) else 0

@@ -1,4 +1,4 @@
-"""Gates that no output can see are removed."""
+"""Removes gates that no output depends on."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def dead(net: Netlist) -> int:
     seen = np.zeros(net.inputs + net.gates + 1, bool)
     seen[net.outputs >> 1] = True
     for gates in reversed(list(net.by_level())):
-        # An empty position, -1, marks the last entry, which is no gate.
+        # An empty position, -1, marks the last entry, which is not a gate.
         seen[net.fanin[:, gates[seen[net.inputs + gates]]]] = True
     net.keep(seen[net.inputs : -1])
     return before - net.gates

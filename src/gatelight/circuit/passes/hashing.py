@@ -22,7 +22,7 @@ def hashing(net: Netlist, gates: Index) -> int:
     for column in columns:
         key = (key ^ (key >> np.uint64(29)) ^ column.astype(np.uint64)) * _MIX
     order = np.argsort(key ^ (key >> np.uint64(32)))
-    # Neighbours are compared in full: a collision of keys may hide a merge, but never makes a wrong one.
+    # Neighbors are compared in full: a collision of keys may hide a merge, but never makes a wrong one.
     first = np.ones(len(order), bool)
     same = table[order[1:]] == table[order[:-1]]
     for column in columns:

@@ -16,7 +16,7 @@ from gatelight.truthtable import MAX_ARITY, ONES, fix_position
 def map_to_arity(circuit: Circuit, k: int) -> Circuit:
     """An equal circuit with fewer, larger gates of up to ``k`` inputs, for LUTs of an FPGA.
 
-    Outputs stay as they are, one for one.
+    The outputs and their order stay the same.
 
     >>> from gatelight.circuit.random import layered_circuit
     >>> circuit = layered_circuit(16, (32, 32, 20)).simplify()
@@ -61,7 +61,7 @@ def _absorb_level(net: Netlist, gates: Index, fanout: Index, absorbed: NDArray[n
 
 
 def _costs(net: Netlist, gates: Index, fanout: Index) -> Index:
-    """How many more inputs it takes to absorb each fanin, int64 [width, gates]; the width where that is impossible."""
+    """How many more inputs it takes to absorb each fanin, int64 [width, gates]; the width if that is impossible."""
     source = net.fanin[:, gates]
     costs = np.full(source.shape, net.width)
     position, which = np.nonzero((source >= net.inputs) & (fanout[source] == 1))
@@ -76,7 +76,7 @@ def _costs(net: Netlist, gates: Index, fanout: Index) -> Index:
 def _inputs(
     net: Netlist, gates: Index, position: Index | int
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.bool_]]:
-    """What gates read elsewhere, what the fanin at ``position`` reads, and which of that they know already.
+    """What gates read at other positions, what the fanin at ``position`` reads, and which nets are in both.
 
     Returns:
         The nets of the outer and of the inner gates, int32 [width, gates], and where they are the same, bool
@@ -97,7 +97,7 @@ def _absorb(net: Netlist, gates: Index, position: int, fanout: Index, absorbed: 
     operands = _place(outer, other, known, (other >= 0) & ~shared)
     chosen = apply_tables(net.table[inner], operands[::-1])[:, 0]
     low, high = fix_position(net.table[gates], position)
-    # An input that both read is now read once less.
+    # An input that both read now has one reader less.
     np.subtract.at(fanout, other[shared], 1)
     net.table[gates] = (low & ~chosen) | (high & chosen)
     net.fanin[:, gates] = outer

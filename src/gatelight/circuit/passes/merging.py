@@ -13,7 +13,7 @@ from gatelight.circuit.passes.netlist import Index, Netlist
 from gatelight.circuit.proof.aig import FALSE, Builder
 from gatelight.circuit.proof.prover import compare
 
-#: Takes a circuit and pairs of literals that may be equal, [pairs, 2], and says which surely are, bool [pairs].
+#: Takes a circuit and pairs of literals that may be equal, [pairs, 2], and says which are proved equal, bool [pairs].
 Judge = Callable[[Circuit, Index], NDArray[np.bool_]]
 
 _ROUNDS = 16
@@ -71,14 +71,14 @@ def candidates(circuit: Circuit, seed: int = 0) -> Index:
 
 
 def _rounds_at_once(circuit: Circuit) -> int:
-    """How many rounds to simulate together: more in deep circuits, whose narrow levels cost calls and not work."""
+    """How many rounds to simulate together: more in deep circuits, whose narrow levels cost mostly calls."""
     by_level = circuit.gates // max(1, int(circuit.levels.max(initial=0)))
     words = min(_WORDS_AT_ONCE // max(1, by_level), words_per_block(circuit))
     return max(1, min(_ROUNDS, words // _WORDS))
 
 
 def by_cones(circuit: Circuit, pairs: Index) -> NDArray[np.bool_]:
-    """Check pairs on all values of a small cut below both nets; False where no small cut decides."""
+    """Check pairs on all values of a small cut below both nets; False if no small cut decides."""
     checker = _Cones(circuit)
     return np.array([checker.same(member, leader) for member, leader in pairs.tolist()], bool)
 
@@ -105,9 +105,9 @@ def by_prover(circuit: Circuit, pairs: Index) -> NDArray[np.bool_]:
 class _Cones:
     """Evaluates the gates between a cut and two nets on all values of the cut, held in whole numbers as bits.
 
-    Every equality found serves the checks after it, which read the leader in the member's place. So a class whose
+    Every equality found helps later checks, which read the leader instead of the member. So a class whose
     members lie on one long path is decided in one pass, each member by the few gates that are left below it.
-    What this does not show is checked again on the circuit as it was, where the cut may be a better one.
+    Pairs not proved this way are checked again on the original circuit, where the cut may be better.
     """
 
     def __init__(self, circuit: Circuit) -> None:
@@ -116,7 +116,7 @@ class _Cones:
         self.inputs = circuit.inputs
         self.false = 2 * (circuit.inputs + circuit.gates)
         self.own = range(0, self.false + 2, 2)
-        #: The literal to read in place of each net.
+        #: The literal to read instead of each net.
         self.literal = list(self.own)
 
     def same(self, member: int, leader: int) -> bool:

@@ -1,6 +1,6 @@
 """The form that passes work on: literals instead of nets, and tables of 64 entries.
 
-A *literal* is ``2 * net + negated``; one more net, behind the last gate, is the constant false. Passes say "read this
+A *literal* is ``2 * net + negated``; one more net, after the last gate, is the constant false. Passes say "read this
 literal instead of that gate" by writing :attr:`Netlist.literal`, and :meth:`Netlist.pull` rewrites the readers.
 
 Tables have 64 entries whatever the arity, repeated over the inputs that a gate does not have. So an input can be
@@ -32,14 +32,14 @@ class Netlist:
     """A circuit while passes change it: mutable, not validated, made from a circuit and converted back to one.
 
     Attributes:
-        inputs: Number of input bits; they are kept whatever happens.
+        inputs: Number of input bits; they are always kept.
         fanin: Nets by position, int32 [width, gates], -1 where a gate has no input.
         table: Tables of 64 entries, uint64 [gates].
         outputs: Literals of the outputs still summed, int64.
         origin: Which of the circuit's outputs each of them is, int64.
         folded: For each of the circuit's outputs the constant it was folded to, or -1, int8.
         literal: What to read instead of each net, int64 [inputs + gates + 1]; itself if unchanged.
-        replaced: Whether that is something else, bool [inputs + gates + 1].
+        replaced: Whether that is another literal, bool [inputs + gates + 1].
         changed: Gates that rules must see: their inputs or tables changed in the last sweep or since, bool [gates].
     """
 
@@ -104,7 +104,7 @@ class Netlist:
             self.table[which] = np.where(constant, fixed, turned)
 
     def drop(self, positions: Index | int, gates: Index) -> None:
-        """Empty positions of gates, whose tables do not depend on them."""
+        """Mark positions of gates as empty; their tables must not depend on them."""
         self.fanin[positions, gates] = -1
         self.changed[gates] = True
 
@@ -119,11 +119,11 @@ class Netlist:
         return np.asarray(gates[~self.replaced[self.inputs + gates]])
 
     def sweep(self, rules: Mapping[str, Rule]) -> dict[str, int]:
-        """Apply rules to the gates, level by level, each seeing what the ones before it made of its fanins.
+        """Apply rules to the gates, level by level, each after its fanins have been rewritten.
 
-        A level in which no gate is :attr:`changed` has nothing for rules that have seen it. A gate that changes here is
-        seen once more by the next sweep, since it may move to a level where another one equals it. Sweeps with
-        rules must all have the same ones.
+        Rules skip a level in which no gate is :attr:`changed`. A gate that changes here is
+        seen once more by the next sweep, since it may move to a level where another one equals it. All sweeps
+        must use the same rules.
 
         Returns:
             What each rule says it removed.
@@ -149,7 +149,7 @@ class Netlist:
                 return
 
     def keep(self, kept: NDArray[np.bool_]) -> None:
-        """Remove the other gates, which nothing may read any more, and renumber the nets."""
+        """Remove the other gates, which nothing may read anymore, and renumber the nets."""
         old_false = self.false
         number = np.full(self.inputs + self.gates + 1, -1, np.int64)
         number[: self.inputs] = np.arange(self.inputs)
@@ -210,7 +210,7 @@ class Netlist:
         )
 
     def to_circuit(self) -> Circuit:
-        """The circuit; outputs must be plain nets, which :func:`settle_outputs` makes sure of."""
+        """The circuit; outputs must be plain nets, which :func:`settle_outputs` ensures."""
         source = self.source
         group = np.repeat(np.arange(source.classes), np.diff(source.group_start))
         counts = np.bincount(group[self.origin], minlength=source.classes)

@@ -1,4 +1,4 @@
-"""Outputs: constant ones are counted in the bias, negated ones get a gate that says so."""
+"""Outputs: constant ones are counted in the bias, negated ones get an inverter."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ def fold_outputs(net: Netlist) -> int:
 
 
 def settle_outputs(net: Netlist) -> int:
-    """Make every output a plain net again and return how many gates that took.
+    """Make every output a plain net again and return how many gates were added.
 
-    A gate that outputs read only negated is negated itself, and so are its readers' inputs. What is left,
-    negated inputs and nets that are outputs both negated and not, gets one inverter each. Constants that were not
+    A gate that outputs read only negated is negated itself, and so are its readers' inputs. The rest,
+    negated inputs and nets that are outputs both negated and not, get one inverter each. Constants that were not
     folded get a gate without inputs.
     """
     _negate_gates(net)

@@ -20,11 +20,11 @@ from gatelight.circuit.passes.support import support
 from gatelight.circuit.passes.wires import wires
 from gatelight.circuit.proof.equivalence import Match
 
-#: The rules that look at one gate at a time, in the order they are applied to it.
+#: The rules that look at one gate at a time, in the order in which they are applied.
 RULES: Mapping[str, Rule] = MappingProxyType(
     {"support": support, "constants": constants, "wires": wires, "hashing": hashing}
 )
-#: The passes that leave every output in its place.
+#: The passes that keep every output in its place.
 LOCAL = (*RULES, "dead")
 PASSES = (*LOCAL, "fold_outputs")
 
@@ -37,8 +37,8 @@ class Report:
         before: Gates at the start.
         after: Gates at the end.
         removed: Gates that each pass removed; ``outputs`` holds, negative, those added for negated outputs.
-        inputs_dropped: Inputs of gates that turned out not to matter.
-        outputs_folded: Constant outputs that went into the bias.
+        inputs_dropped: Inputs of gates that had no effect.
+        outputs_folded: Constant outputs that were added to the bias.
         rounds: How often the passes ran.
     """
 
@@ -59,7 +59,7 @@ class Report:
 
 @dataclass(frozen=True, eq=False)
 class Simplified:
-    """A simplified circuit, and which of its outputs is which of the original circuit's.
+    """A simplified circuit, and how its outputs correspond to those of the original circuit.
 
     Attributes:
         circuit: The result.
@@ -117,7 +117,7 @@ def run_passes(circuit: Circuit, passes: tuple[str, ...]) -> Simplified:
 
 
 def run_rounds(net: Netlist, passes: tuple[str, ...]) -> tuple[dict[str, int], int]:
-    """Run passes until none of them finds anything; what each removed, and how often they ran."""
+    """Run passes until none of them finds anything; return what each removed, and how often they ran."""
     removed = dict.fromkeys(PASSES, 0)
     rounds, changed = 0, True
     while changed:
@@ -129,7 +129,7 @@ def run_rounds(net: Netlist, passes: tuple[str, ...]) -> tuple[dict[str, int], i
 
 
 def _round(net: Netlist, passes: tuple[str, ...]) -> dict[str, int]:
-    """Each of the passes once; what they removed."""
+    """Run each of the passes once; return what they removed."""
     counts = {}
     if "dead" in passes:
         counts["dead"] = dead(net)

@@ -1,4 +1,4 @@
-"""Inputs that a gate does not need are dropped."""
+"""Drops inputs that a gate does not need."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def support(net: Netlist, gates: Index) -> int:
     """Merge inputs of a gate that are the same net, then drop those its table does not depend on."""
     dropped = _merge_equal(net, gates)
     table, ones, step = net.table[gates], ONES[: net.width, None], _STEPS[: net.width, None]
-    # Bit p of an entry's number does not matter where the entries without it equal those with it.
+    # Bit p of an entry's number does not matter if the entries without it equal those with it.
     differs = (table ^ (table >> step)) & ~ones
     position, which = np.nonzero((differs == 0) & (net.fanin[:, gates] >= 0))
     net.drop(position, gates[which])
@@ -22,7 +22,7 @@ def support(net: Netlist, gates: Index) -> int:
 
 
 def _merge_equal(net: Netlist, gates: Index) -> int:
-    """Let every input that a gate reads twice be read once; how many."""
+    """Make gates that read a net twice read it once; return how many inputs were dropped."""
     nets = np.sort(net.fanin[:, gates], 0)
     twice = ((nets[1:] == nets[:-1]) & (nets[1:] >= 0)).any(0)
     if not twice.any():
@@ -32,7 +32,7 @@ def _merge_equal(net: Netlist, gates: Index) -> int:
 
 
 def _merge(net: Netlist, gates: Index, position: int, other: int) -> int:
-    """Read ``other`` at ``position`` too where both hold the same net."""
+    """Where both hold the same net, drop ``position`` and read only ``other``."""
     column = net.fanin[position, gates]
     which = gates[(column == net.fanin[other, gates]) & (column >= 0)]
     if len(which):

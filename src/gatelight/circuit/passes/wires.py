@@ -1,4 +1,4 @@
-"""Pass-throughs and inverters vanish into what reads them."""
+"""Pass-throughs and inverters are absorbed by the gates that read them."""
 
 from __future__ import annotations
 

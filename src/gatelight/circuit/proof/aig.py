@@ -47,7 +47,7 @@ class Builder:
     """Grows a graph whole arrays at a time; equal AND gates are made once.
 
     Every gate has a key of its two literals, kept in an open-addressed table that is probed for all keys of a call
-    together.
+    at once.
     """
 
     def __init__(self, inputs: int) -> None:
@@ -81,7 +81,7 @@ class Builder:
         return self.conjunction(a ^ 1, b ^ 1) ^ 1
 
     def choice(self, select: Literals, high: Literals, low: Literals) -> Literals:
-        """``high if select else low`` for each triple of literals, in one AND gate where that is enough."""
+        """``high if select else low`` for each triple of literals, in one AND gate if that is enough."""
         # A choice between negated operands is the negated choice, so the low operand can be made positive.
         turn = low & 1
         high, low = high ^ turn, low ^ turn
@@ -120,7 +120,7 @@ class Builder:
         return cone(Aig(self.inputs, self.ands, outputs))
 
     def _intern(self, high: Literals, low: Literals) -> Literals:
-        """The variables of AND gates, new ones made where there is none yet."""
+        """The variables of AND gates; missing ones are added."""
         while 2 * (self._count + len(high)) > len(self._keys):
             self._grow()
         keys = (high.astype(np.uint64) << np.uint64(32)) | low.astype(np.uint64)
@@ -139,7 +139,7 @@ class Builder:
         return variables
 
     def _claim(self, keys: NDArray[np.uint64]) -> NDArray[np.int64]:
-        """The slot of each key in the table, entering those that are not there."""
+        """The slot of each key in the table, adding those that are missing."""
         mask = len(self._keys) - 1
         mixed = keys * np.uint64(0x9E3779B97F4A7C15)
         slots = ((mixed >> np.uint64(32)) & np.uint64(mask)).astype(np.int64)
@@ -147,7 +147,7 @@ class Builder:
         while len(waiting):
             here, wanted = slots[waiting], keys[waiting]
             free = self._keys[here] == 0
-            # Of several keys that want one free slot the last one written gets it; the others go on.
+            # Of several keys that want one free slot the last one written gets it; the others keep looking.
             self._keys[here[free]] = wanted[free]
             waiting = waiting[self._keys[here] != wanted]
             slots[waiting] = (slots[waiting] + 1) & mask
@@ -202,7 +202,7 @@ def to_aiger(aig: Aig, input_names: Sequence[str] = (), output_names: Sequence[s
 
 
 def from_aiger(data: bytes) -> Aig:
-    """Read a graph in the binary AIGER format without latches; what is malformed raises a ValueError."""
+    """Read a graph in the binary AIGER format without latches; a malformed file raises a ValueError."""
     head, _, rest = data.partition(b"\n")
     try:
         total, inputs, latches, outputs, count = (int(word) for word in head.split()[1:6])

@@ -1,6 +1,6 @@
-"""Whether two circuits compute the same: on all inputs, on many random ones, or by formal proof.
+"""Whether two circuits are equal: on all inputs, on many random ones, or by formal proof.
 
-Provers cannot cope with sums, so a proof is about the outputs in front of them, pair by pair. Where simplification
+Provers cannot handle sums, so a proof is about the outputs before the sums, pair by pair. Where simplification
 dropped outputs, a :class:`Match` says which output corresponds to which and which became constants. The match itself is
 checked: if every pair is equal, so is every score.
 
@@ -35,7 +35,7 @@ class Match:
 
     Attributes:
         partner: For each output of the first circuit the output of the second that equals it, or -1, int64.
-        constant: Where there is no partner the constant that it equals, else -1, int8.
+        constant: If there is no partner, the constant that it equals, else -1, int8.
     """
 
     partner: NDArray[np.int64]
@@ -71,7 +71,7 @@ def exhaustive(left: Circuit, right: Circuit, match: Match | None = None) -> Ver
     Args:
         left: One circuit.
         right: The other, with the same inputs.
-        match: Compare outputs as it says; None compares scores.
+        match: Which outputs to compare; None compares scores.
     """
     if left.inputs > MAX_EXHAUSTIVE_INPUTS:
         raise ValueError(f"exhaustive comparison takes up to 20 inputs, got {left.inputs}; use random or prove")
@@ -103,7 +103,7 @@ def prove(
         right: The other, with the same inputs.
         match: Which outputs correspond; None pairs those with the same number.
         prover: See :func:`gatelight.circuit.proof.prover.compare`.
-        seconds: When to give up, with a verdict of None.
+        seconds: After how long to give up, with a verdict of None.
     """
     match = check_match(left, right, identity(len(left.outputs)) if match is None else match)
     answer = compare(to_aig(left), _matched_graph(right, match), prover=prover, seconds=seconds)
@@ -114,12 +114,12 @@ def prove(
         # Not every prover reports a pattern; a few random vectors usually find one.
         return Verdict(False, "formal", random(left, right, match, vectors=4096).counterexample)
     if not _difference(left, right, match, pattern.astype(np.uint64)[:, None]).any():
-        raise RuntimeError("the prover's counterexample does not tell the circuits apart")
+        raise RuntimeError("the circuits agree on the prover's counterexample")
     return Verdict(False, "formal", pattern)
 
 
 def check_match(left: Circuit, right: Circuit, match: Match) -> Match:
-    """Return the match if equal pairs make equal scores; raise a ValueError that says why not otherwise."""
+    """Return the match if equal pairs make equal scores; otherwise raise a ValueError that says why not."""
     _check_inputs(left, right)
     partner, constant = np.asarray(match.partner), np.asarray(match.constant)
     if not len(partner) == len(constant) == len(left.outputs):

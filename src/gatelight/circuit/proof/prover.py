@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from gatelight.circuit.proof.aig import Aig, cone, to_aiger
 
 ABC_NAMES = ("abc", "berkeley-abc", "yosys-abc")
-#: What to do where there is no prover.
+#: What to do if there is no prover.
 HOW_TO_INSTALL = "install abc, or pip install 'gatelight[verify]'"
 
 
@@ -51,7 +51,7 @@ def compare(left: Aig, right: Aig, *, prover: str | None = None, seconds: int = 
         left: One graph.
         right: The other.
         prover: One of :func:`provers`; None takes the first.
-        seconds: When ABC gives up.
+        seconds: After how long ABC gives up.
     """
     if left.inputs != right.inputs or len(left.outputs) != len(right.outputs):
         raise ValueError(
@@ -88,7 +88,7 @@ def _compare_abc(abc: str, folder: Path, left: Aig, right: Aig, seconds: int) ->
     said = _run_abc(abc, folder, f"&r left.aig; &cec -T {seconds} right.aig", seconds)
     verdict = re.search(r"Networks are (equivalent|NOT EQUIVALENT|UNDECIDED)", said)
     if verdict is None:
-        raise RuntimeError(f"{abc} gave no verdict but said {said.strip()[-200:]!r}")
+        raise RuntimeError(f"{abc} gave no verdict but printed {said.strip()[-200:]!r}")
     if verdict[1] == "equivalent":
         return Answer(True)
     if verdict[1] == "UNDECIDED":

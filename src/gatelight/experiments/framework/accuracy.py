@@ -14,7 +14,7 @@ from gatelight.experiments.framework import figures
 _BARS = (
     ("training, soft", "train", "soft_accuracy"),
     ("test, soft", "best", "soft_accuracy"),
-    ("test, discretised", "best", "discrete_accuracy"),
+    ("test, rounded", "best", "discrete_accuracy"),
 )
 
 
@@ -22,9 +22,9 @@ def percent(values: Sequence[float]) -> str:
     """Mean and deviation of shares.
 
     >>> percent([0.5, 0.6])
-    '55.0 ± 7.1 %'
+    '55.0 ± 7.1%'
     """
-    return f"{figures.mean_and_deviation(values, 100, 1)} %"
+    return f"{figures.mean_and_deviation(values, 100, 1)}%"
 
 
 def points(values: Sequence[float]) -> str:

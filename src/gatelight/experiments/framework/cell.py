@@ -16,7 +16,7 @@ from gatelight.config import RunConfig
 
 
 class StoppedError(Exception):
-    """A cell was told to stop; what it has done is saved in its folder."""
+    """A cell was asked to stop; its work so far is saved in its folder."""
 
 
 def _never() -> bool:
@@ -32,11 +32,11 @@ class Context:
     """Where a cell runs; nothing in here may change its result.
 
     Attributes:
-        folder: The cell's own folder, to save what it needs to go on after an interruption.
+        folder: The cell's own folder, to save what it needs to continue after an interruption.
         data: Folder of the data sets; None is the default one.
         device: Where networks are computed.
         stop: Says whether to save and raise :class:`StoppedError`.
-        advanced: Is told the share that is done, and how it goes.
+        advanced: Called with the share that is done and a line of progress.
     """
 
     folder: Path
@@ -97,5 +97,5 @@ def key(cell: Cell) -> str:
 
 @functools.lru_cache(maxsize=2)
 def dataset(name: str, folder: Path | None) -> data.Dataset:
-    """A data set; the last two are kept, since neighbouring cells use the same."""
+    """A data set; the last two are kept, since neighboring cells use the same."""
     return data.load(name, folder)

@@ -1,4 +1,4 @@
-"""OP against IWP, over depth and over steps: judgements and a figure that several experiments share."""
+"""OP against IWP, over depth and over steps: judgments and a figure that several experiments share."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def gap(results: Results) -> Judgement:
         gaps[p] = [s - r for s, r in zip(soft, rounded, strict=True)]
     op, iwp = fmean(gaps["op"]), fmean(gaps["iwp"])
     return Judgement(
-        f"soft minus discretised at D={BARS}: OP {points(gaps['op'])}, IWP {points(gaps['iwp'])} points",
+        f"soft minus rounded at D={BARS}: OP {points(gaps['op'])}, IWP {points(gaps['iwp'])} points",
         verdict(op > 0.01 and op > iwp, iwp < min(op / 2, 0.02)),
         "OP's loss is read as more than one point and more than IWP's, hardly as less than half of it and two points",
     )
@@ -108,7 +108,7 @@ def ratio(results: Results) -> Judgement:
     return Judgement(
         f"{figures.mean_and_deviation(reached, digits=1)}x for {len(reached)} of {len(ratios)} seeds ({text})",
         held,
-        f"on validation; OP is best after {fmean(ends):,.0f} of {length:,} steps (mean); the paper trains for 250 000",
+        f"on validation; OP is best after {fmean(ends):,.0f} of {length:,} steps (mean); the paper trains for 250,000",
     )
 
 
@@ -121,7 +121,7 @@ def draw(results: Results) -> Figure:
     shown = sorted({c.config.model.depth_scale for c, _ in results.found(Training)})
     curve.set_xticks(shown, [str(d) for d in shown])
     curve.minorticks_off()
-    curve.set(xlabel="depth scale D", ylabel="discretised test accuracy [%]")
+    curve.set(xlabel="depth scale D", ylabel="rounded test accuracy [%]")
     curve.legend()
     found = results.found(Training)
     accuracy.bars(bar, ["OP", "IWP"], [[r for c, r in found if _is(c.config, p, BARS)] for p in ("op", "iwp")])

@@ -21,7 +21,7 @@ Found = TypeVar("Found")
 
 
 class MissingResultError(LookupError):
-    """A result that a judgement needs is missing."""
+    """A result that a judgment needs is missing."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Results:
     def all(
         self, of: type[Found], where: Callable[[Found], bool] = lambda _cell: True
     ) -> list[tuple[Found, dict[str, Any]]]:
-        """As :meth:`found`; raises :class:`MissingResultError` if one is not finished or there is none."""
+        """Like :meth:`found`, but raises :class:`MissingResultError` if a cell is unfinished or none matches."""
         wanted = [cell for cell in self.wanted if isinstance(cell, of) and where(cell)]
         found = self.found(of, where)
         if len(found) < max(len(wanted), 1):
@@ -94,7 +94,7 @@ class Claim:
     judge: Callable[[Results], Judgement]
 
     def judged(self, results: Results) -> Judgement:
-        """The judgement; ``not run yet`` where results are missing."""
+        """The judgment; ``not run yet`` if results are missing."""
         try:
             return self.judge(results)
         except MissingResultError as missing:
@@ -106,14 +106,14 @@ class Experiment:
     """One item of the reproduction.
 
     Attributes:
-        name: For the command.
+        name: The name on the command line.
         title: What it shows.
         figures: The paper's figures, by their labels in its source.
         settings: What was run at a scale, in words.
         cells: All cells at a scale.
         claims: The paper's claims.
-        draw: Makes the figure from what is finished.
-        place: Where it stands in lists and on the page: ascending, and by file and line where equal.
+        draw: Draws the figure from the finished cells.
+        place: Its position in lists and on the page: ascending; equal ones by file and line.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Pieces that the figures share, in the style of :mod:`gatelight.plots`."""
+"""Parts that the figures share, in the style of :mod:`gatelight.plots`."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from matplotlib.figure import Figure
 
 from gatelight.plots import COLORS
 
-#: Marks and dashes tell lines apart in print as well.
+#: Markers and dashes keep lines apart in black and white.
 MARKS = ("o", "s", "^", "D", "v", "P", "X", "*")
 DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)), (0, (5, 5)))
 
 
 def deviation(values: Sequence[float]) -> float:
-    """Standard deviation over seeds; 0 for one."""
+    """Standard deviation over seeds; 0 for a single seed."""
     return statistics.stdev(values) if len(values) > 1 else 0.0
 
 

@@ -14,7 +14,7 @@ from gatelight.experiments.framework.training import RunConfig, seconds_of, snap
 from gatelight.nn import LogicNetwork
 from gatelight.training.metrics import gradient_norms
 
-#: Of the deep network.
+#: Layers of the deep network.
 LAYERS = 40
 
 

@@ -13,10 +13,10 @@ from gatelight.experiments.framework.training import RunConfig, Training, from_f
 
 
 def recipe(scale: str, **changes: Any) -> RunConfig:
-    """The training that all experiments of a scale share, with what one of them changes.
+    """The training that all experiments of a scale share, plus the changes of one experiment.
 
     ``paper`` is the published setting. ``cpu`` keeps its recipe on CIFAR-10 with narrower layers and fewer steps;
-    the temperature shrinks with the square root of the gates of a class, as the paper has it for CIFAR-100.
+    the temperature shrinks with the square root of the gates of a class, as in the paper for CIFAR-100.
 
     >>> recipe("cpu").model.width, recipe("cpu").model.temperature, recipe("paper").model.temperature
     (2000, 12.5, 31.62)
@@ -28,7 +28,7 @@ def recipe(scale: str, **changes: Any) -> RunConfig:
     return from_flat(values)
 
 
-#: Everything that decides a run is said here or by the experiment, so that no default can change a kept result.
+#: Everything that decides a run is set here or by the experiment, so that no default can change a kept result.
 _RECIPES: dict[str, dict[str, Any]] = {
     "smoke": {
         "dataset": "digits", "layers": 2, "width": 100, "thresholds": 7, "steps": 60, "batch": 50, "lr": 0.1,
@@ -47,7 +47,7 @@ _RECIPES: dict[str, dict[str, Any]] = {
 
 
 def convolutional(scale: str, **changes: Any) -> RunConfig:
-    """As :func:`recipe` for the convolutional network: k is 256 in the paper, 16 at ``cpu``.
+    """Like :func:`recipe`, for the convolutional network: k is 256 in the paper, 16 at ``cpu``.
 
     At ``cpu`` the temperature is that of size S, 20 for k = 32, shrunk with the square root of k, and batches are
     small, which leaves time for more steps.
@@ -89,17 +89,17 @@ def few_seeds(scale: str) -> range:
 
 
 def dense(scale: str, depth: int, seed: int, **changes: Any) -> Training:
-    """A dense network of a depth, as in the experiments that share these runs.
+    """A dense network of a given depth, as in the experiments that share these runs.
 
     At ``cpu`` it is wider than the recipe's, because the rounding error of deep networks falls with the width, and
-    trained with smaller batches, which pays for it.
+    trained with smaller batches to make up for the time.
     """
     own = {"cpu": {"width": 8_000, "batch": 32}}.get(scale, {})
     return Training(recipe(scale, **{**own, "depth_scale": depth, "seed": seed, **changes}))
 
 
 def convolution(scale: str, depth: int, seed: int, parametrization: str = "iwp", **changes: Any) -> Training:
-    """A convolutional network of a depth."""
+    """A convolutional network of a given depth."""
     decay = weight_decay(parametrization)
     pieces = 4 if scale == "paper" and depth >= 4 else 1
     config = convolutional(

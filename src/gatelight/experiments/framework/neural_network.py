@@ -59,7 +59,7 @@ class NeuralNetwork:
         return (self.steps + 60) * self.batch * places * self.channels * 6e-8 * (1 + self.thresholds / 60)
 
     def run(self, context: Context) -> dict[str, Any]:
-        """Train, going on from the last checkpoint; accuracy and loss on training and test set after the last step."""
+        """Train, continuing from the last checkpoint; accuracy and loss on both sets after the last step."""
         threads = torch.get_num_threads()
         torch.set_num_threads(max(threads, cpu.get_threads() if cpu.is_available() else 1))
         try:
@@ -103,7 +103,7 @@ class NeuralNetwork:
 
 
 def build(inputs: int, channels: int, classes: int) -> nn.Sequential:
-    """The paper's table of layers, with ``channels`` in place of 256.
+    """The paper's table of layers, with ``channels`` instead of 256.
 
     >>> sum(p.numel() for p in build(93, 256, 100).parameters())
     1551716
@@ -124,7 +124,7 @@ def build(inputs: int, channels: int, classes: int) -> nn.Sequential:
 
 @torch.no_grad()
 def _measure(model: nn.Module, encoder: Thermometer, split: Split, device: str) -> dict[str, float]:
-    """Share of right answers and mean cross-entropy."""
+    """Share of correct answers and mean cross-entropy."""
     hits, loss = 0, 0.0
     for first in range(0, len(split), 250):
         x = torch.from_numpy(split.x[first : first + 250]).to(device)

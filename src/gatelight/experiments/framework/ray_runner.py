@@ -33,15 +33,15 @@ def run(
     """Run cells on a Ray cluster, ``threads`` cores each, and return those that failed.
 
     The results come back here and are kept here. What an unfinished cell saves stays on the worker, under the
-    same path as here: on a shared file system any worker goes on with it, elsewhere the next one begins again.
+    same path as here: on a shared file system any worker continues it, elsewhere the next worker starts over.
 
     Args:
         cells: What to run.
         store: Where results are kept.
         machine: Data folder and device, the same on every worker.
-        observer: Is told how it goes.
-        stop: Says whether to stop; running cells are then cancelled.
-        address: ``local`` for a cluster in this process's machine, or what ``ray.init`` takes.
+        observer: Gets progress reports.
+        stop: Says whether to stop; running cells are then canceled.
+        address: ``local`` for a cluster on this machine, or what ``ray.init`` takes.
         threads: Cores for each cell.
     """
     timed = [cell for cell in cells if cell.timed]
@@ -112,7 +112,7 @@ def _cluster(address: str) -> Iterator[ModuleType]:
         import ray
     except ModuleNotFoundError:
         raise ValueError("--ray needs Ray, which is not installed: pip install 'gatelight[ray]'") from None
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # reports to its makers only if asked to
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # no usage reports unless asked for
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.WARNING}
     with ExitStack() as folders:
         if address == "local":

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -17,13 +16,13 @@ _HEAD = """\
 
 What the paper (Rüttgers et al., *Light Differentiable Logic Gate Networks*, ICLR 2026) claims and what was found here,
 at scale `{scale}`: {about}
-How vague words were read is written beside the verdicts; a claim that does not hold stays on this page.
+The last column says how a vague word was read. A claim that does not hold stays on this page.
 
     gatelight reproduce                     lists the experiments
     gatelight reproduce NAME{out}
     gatelight reproduce --page {page}{out}
 
-The last line makes this page from the data in `{folder}`.
+The last command writes this page from the data in `{folder}`.
 
 """
 
@@ -31,10 +30,10 @@ The last line makes this page from the data in `{folder}`.
 _ABOUT = {
     "smoke": "settings that take seconds, to see that everything runs; they decide nothing.",
     "cpu": """settings that two CPU cores finish in an hour for each experiment. They are smaller than the
-published ones (`--scale paper`: CIFAR-100, 128 000 gates wide, 250 000 steps), so a claim that does not hold here may
+published ones (`--scale paper`: CIFAR-100, 128,000 gates wide, 250,000 steps), so a claim that does not hold here may
 still hold there. Where settings were changed after results had been seen, the earlier results stay: the dense networks
-were 2 000 gates wide at first (`depth-narrow`) and are 8 000 wide elsewhere.""",
-    "paper": "the published settings: CIFAR-100, 128 000 gates wide, 250 000 steps.",
+were 2,000 gates wide at first (`depth-narrow`) and are 8,000 wide elsewhere.""",
+    "paper": "the published settings: CIFAR-100, 128,000 gates wide, 250,000 steps.",
 }
 
 
@@ -56,7 +55,7 @@ def render(experiments: Iterable[Experiment], store: Store, page: Path, scale: s
     out = "" if store.folder == Path("reproduction") else f" --out {store.folder.as_posix()}"
     head = _HEAD.format(scale=scale, about=_ABOUT[scale], folder=store.folder.as_posix(), page=page.as_posix(), out=out)
     total = ", ".join(f"{v} {count[v]}" for v in (HOLDS, IN_PART, FAILS, NOT_RUN))
-    return _typeset(f"{head}{sum(count.values())} claims: {total}.\n" + "".join(sections))
+    return f"{head}{sum(count.values())} claims: {total}.\n" + "".join(sections)
 
 
 def _section(experiment: Experiment, store: Store, page: Path, scale: str) -> tuple[str, list[str]]:
@@ -76,11 +75,6 @@ def _section(experiment: Experiment, store: Store, page: Path, scale: str) -> tu
         link = Path(os.path.relpath(picture, page.parent)).as_posix()
         lines.append(f"\n![{experiment.title}]({link})")
     return "\n".join(lines) + "\n", [judgement.verdict for _, judgement in judged]
-
-
-def _typeset(text: str) -> str:
-    """Thin out numbers as the other pages do: 12,000 is 12 000 and 5% is 5 %."""
-    return re.sub(r"(?<=\d)%", " %", re.sub(r"(?<=\d),(?=\d{3}\b)", " ", text))
 
 
 def _row(text: str, paper: str, judgement: Judgement) -> str:

@@ -1,4 +1,4 @@
-"""Runs whole experiments: what is left of each, shared cells once, figures as soon as they can be drawn."""
+"""Runs whole experiments: only unfinished cells, shared cells once, figures as soon as they can be drawn."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from gatelight.experiments.framework.store import Store
 
 
 class Observer(runner.Observer, Protocol):
-    """Is told how experiments go."""
+    """Gets progress reports about experiments."""
 
     def concluded(self, experiment: Experiment, paths: list[Path]) -> None:
-        """Nothing is left to run of an experiment; its figure and its data have been written to ``paths``."""
+        """All cells of an experiment are done; its figure and its data have been written to ``paths``."""
 
 
 @dataclass(frozen=True)
@@ -28,8 +28,8 @@ class Part:
     Attributes:
         experiment: The experiment.
         known: How many of its cells are finished.
-        cells: Those to run, without what an experiment before it runs already.
-        shared: How many an experiment before it runs.
+        cells: Those to run, without those that an earlier experiment runs.
+        shared: How many cells an earlier experiment runs.
     """
 
     experiment: Experiment
@@ -65,10 +65,10 @@ def reproduce(
 
     Args:
         parts: From :func:`plan`.
-        scale: The same as there.
+        scale: The one given to :func:`plan`.
         store: Where results are kept.
         machine: What cells run on.
-        observer: Is told how it goes.
+        observer: Gets progress reports.
         stop: Says whether to stop.
         ray: Address of a Ray cluster that runs the cells, all but those that measure time; None runs them here.
         threads: Cores for each cell on the cluster.

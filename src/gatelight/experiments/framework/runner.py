@@ -16,7 +16,7 @@ FAILURES = (ArithmeticError, ImportError, LookupError, MemoryError, OSError, Run
 
 
 class Observer(Protocol):
-    """Is told how cells go."""
+    """Gets progress reports about cells."""
 
     def began(self, cell: Cell) -> None:
         """A cell starts."""
@@ -28,7 +28,7 @@ class Observer(Protocol):
         """A cell is finished and kept."""
 
     def failed(self, cell: Cell, why: str) -> None:
-        """A cell has failed; the others go on."""
+        """A cell has failed; the others continue."""
 
 
 @dataclass(frozen=True)

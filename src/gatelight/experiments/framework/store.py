@@ -1,4 +1,4 @@
-"""Results on disk: one file for each finished cell, and one for each experiment beside its figure."""
+"""Results on disk: one file for each finished cell, and one for each experiment, next to its figure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Store:
 
     cells/KEY.json      one finished cell
     runs/KEY/           what an unfinished cell has saved
-    NAME-SCALE.json     all results of an experiment, beside its figure as .png and .svg
+    NAME-SCALE.json     all results of an experiment, next to its figure as .png and .svg
 
     Args:
         folder: The folder; made when something is written.
@@ -36,7 +36,7 @@ class Store:
         return result
 
     def save(self, cell: Cell, result: dict[str, Any], seconds: float) -> None:
-        """Keep the result of a cell and forget what it had saved on its way."""
+        """Keep the result of a cell and delete what it saved on the way."""
         path = self.folder / "cells" / f"{key(cell)}.json"
         path.parent.mkdir(parents=True, exist_ok=True)
         entry = {"kind": type(cell).__name__, "version": cell.version, "settings": settings(cell)}
@@ -44,7 +44,7 @@ class Store:
         shutil.rmtree(self.run_folder(cell), ignore_errors=True)
 
     def run_folder(self, cell: Cell) -> Path:
-        """Where a cell saves what it needs to go on."""
+        """Where a cell saves what it needs to continue."""
         return self.folder / "runs" / key(cell)
 
     def data_file(self, experiment: Experiment, scale: str) -> Path:
@@ -66,7 +66,7 @@ class Store:
         return Results(published.wanted, [(cell, result) for cell, result in found if result is not None])
 
     def write(self, experiment: Experiment, scale: str) -> list[Path]:
-        """Draw what is finished and put all results beside the figure; nothing if nothing is."""
+        """Draw what is finished and put all results next to the figure; do nothing if nothing is finished."""
         results = self.results(experiment, scale)
         if not results.finished:
             return []

@@ -1,6 +1,6 @@
-"""Cells that train a network with the trainer that ``gatelight train`` uses, checkpoints and all.
+"""Cells that train a network with the trainer that ``gatelight train`` uses, including its checkpoints.
 
-This file alone knows the trainer, its configuration and its run folder; other experiments take them from here.
+Only this file knows the trainer, its configuration and its run folder; experiments import them from here.
 """
 
 from __future__ import annotations
@@ -56,11 +56,11 @@ class Training:
         """About how long it takes on two cores."""
         how = self.config.optimization
         steps = how.steps or 0
-        # Beside those on the way, it measures on test and training set at the end.
+        # Besides those on the way, it measures on the test and the training set at the end.
         return seconds_of(self.config, steps, evaluations=8 + steps / (how.eval_every or 1))
 
     def run(self, context: Context) -> dict[str, Any]:
-        """Train to the end, going on from where an interrupted run stood."""
+        """Train to the end, continuing from where an interrupted run stopped."""
         trainer = _trainer(self.config, context, context.advanced)
         if not trainer.run(context.stop):
             raise StoppedError
@@ -128,7 +128,7 @@ def snapshots(
 ) -> list[Any]:
     """Train and measure the network after each of the given numbers of steps, in ascending order.
 
-    Measurements are saved on the way, so that an interrupted cell goes on from the last one.
+    Measurements are saved on the way, so that an interrupted cell continues from the last one.
     """
     path = context.folder / "snapshots.json"
     taken: list[Any] = json.loads(path.read_text("utf-8")) if path.exists() else []
@@ -143,7 +143,7 @@ def snapshots(
 
 
 def _trainer(config: RunConfig, context: Context, advanced: Callable[[float, str], None] | None = None) -> TrainingRun:
-    """A trainer in the cell's folder that stands where the last one was interrupted."""
+    """A trainer in the cell's folder, at the step where the last one was interrupted."""
     folder = context.folder / "run"
     observer = ProgressObserver(advanced) if advanced else None
     data = dataset(config.dataset, context.data)

@@ -59,7 +59,7 @@ def _deep_gap(results: Results) -> Judgement:
     _, depth = _both_depths(results)
     residual, and_or = (_gaps(results, init, depth) for init in INITS)
     return Judgement(
-        f"D={depth}, soft minus discretised: residual {points(residual)}, and-or {points(and_or)} points",
+        f"D={depth}, soft minus rounded: residual {points(residual)}, and-or {points(and_or)} points",
         verdict(fmean(and_or) > max(0.01, 2 * fmean(residual)), fmean(residual) < 0.02),
         "a clear gap is read as more than one point and twice that of residual, a low one as less than two points",
     )
@@ -70,14 +70,14 @@ def _deep(results: Results) -> Judgement:
     text, lead = [], []
     for what in ("soft", "discrete"):
         residual, and_or = (_get(results, init, depth, f"{what}_accuracy") for init in INITS)
-        name = "soft" if what == "soft" else "discretised"
+        name = "soft" if what == "soft" else "rounded"
         text.append(f"{name} {percent(residual)} and {percent(and_or)}")
         lead.append(fmean(residual) - fmean(and_or))
     return Judgement(
         f"D={depth}, residual and and-or: {'; '.join(text)}",
         verdict(all(points > 0 for points in lead), all(abs(points) < 0.05 for points in lead)),
-        "slightly is read as up to five points; and-or discretised by seed: "
-        + ", ".join(f"{100 * value:.1f} %" for value in and_or),
+        "slightly is read as up to five points; and-or rounded by seed: "
+        + ", ".join(f"{100 * value:.1f}%" for value in and_or),
     )
 
 
@@ -103,8 +103,8 @@ EXPERIMENT = Experiment(
     cells=cells,
     claims=(
         Claim("at 5-fold depth both inits are similarly accurate", "similar", _shallow),
-        Claim("at 20-fold depth AND-OR has a clear discretisation gap, residual a low one", "as drawn", _deep_gap),
-        Claim("at 20-fold depth residual is slightly more accurate, soft and discretised", "as drawn", _deep),
+        Claim("at 20-fold depth AND-OR has a clear rounding gap, residual a low one", "as drawn", _deep_gap),
+        Claim("at 20-fold depth residual is slightly more accurate, soft and rounded", "as drawn", _deep),
     ),
     draw=draw,
     place=100,

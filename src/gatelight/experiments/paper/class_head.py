@@ -103,8 +103,8 @@ def draw(results: Results) -> Figure:
     """Test accuracy of each head."""
     figure, (axes,) = plots.new_figure(width=4.6, height=3.2)
     groups = {n: g for n, g in _groups(results, results.found(Training)).items() if g}
-    figures.bars(axes, list(groups), {"test, discretised": [[100 * v for v in g] for g in groups.values()]})
-    axes.set(ylabel="discretised test accuracy [%]", xlabel="head")
+    figures.bars(axes, list(groups), {"test, rounded": [[100 * v for v in g] for g in groups.values()]})
+    axes.set(ylabel="rounded test accuracy [%]", xlabel="head")
     return figure
 
 

@@ -104,7 +104,7 @@ def _sin(results: Results) -> Judgement:
     return Judgement(
         f"mean {shifted['mean']:.3f}, {shifted['above']:.1%} above 0.9",
         verdict(shifted["above"] > 0.5),
-        "a heavy tail is read as half of them above 0.9; mirrored, the same stands at 0 where the table has a 0",
+        "a heavy tail is read as half of them above 0.9; where the table has a 0, the same tail is at 0",
     )
 
 
@@ -113,7 +113,7 @@ def _plain(results: Results) -> Judgement:
     return Judgement(
         f"mean {plain['mean']:.3f}, {plain['undecided']:.1%} between 1/4 and 3/4",
         verdict(abs(plain["mean"] - 0.5) < 0.01, plain["undecided"] > 0.5),
-        "symmetric, but the sine piles N(0, 1) up at 0 and 1: an even spread would have 50 % there",
+        "symmetric, but the sine piles N(0, 1) up at 0 and 1: an even spread would have 50% there",
     )
 
 

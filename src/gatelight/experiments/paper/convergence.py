@@ -1,6 +1,6 @@
 """How many steps IWP needs to pass the best rounded accuracy of OP, at 20-fold depth.
 
-The paper: OP is best after 222 000 steps, IWP passes that accuracy after 26 000: a ratio of 8.5.
+The paper: OP is best after 222,000 steps, IWP passes that accuracy after 26,000: a ratio of 8.5.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def draw(results: Results) -> Figure:
             if p == "op":
                 best = fmean(row[-1] for row in rows)
                 axes.axhline(best, color="black", linewidth=0.8, linestyle=":", label="OP's best")
-    axes.set(xlabel="step", ylabel="best discretised accuracy so far [%]")
+    axes.set(xlabel="step", ylabel="best rounded accuracy so far [%]")
     axes.legend(loc="lower right")
     return figure
 
@@ -62,7 +62,7 @@ EXPERIMENT = Experiment(
         f"{words(dense(scale, DEPTH, 0).config, len(seeds(scale)))}; D = {5 if scale == 'smoke' else DEPTH}"
     ),
     cells=cells,
-    claims=(Claim("IWP passes OP's best discretised accuracy in 8.5x fewer steps", "8.5x", ratio),),
+    claims=(Claim("IWP passes OP's best rounded accuracy in 8.5x fewer steps", "8.5x", ratio),),
     draw=draw,
     place=80,
 )

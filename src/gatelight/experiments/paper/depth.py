@@ -69,7 +69,7 @@ def _deep(results: Results) -> Judgement:
     return Judgement(
         f"D=5: IWP {percent(iwp)}, OP {percent(op)}: {ratio:.2f}x",
         verdict(ratio > 1.0, ratio > 1.3),
-        "" if ratio > 1.3 else "the ratio of the paper is on CIFAR-100 with 250 000 steps of a far wider network",
+        "" if ratio > 1.3 else "the ratio of the paper is on CIFAR-100 with 250,000 steps of a far wider network",
     )
 
 
@@ -81,12 +81,12 @@ def settings(make: Callable[[str, int, int], Training], depths: dict[str, tuple[
 
 EXPERIMENT = Experiment(
     name="depth",
-    title="Discretised accuracy against depth, dense network",
+    title="Rounded accuracy against depth, dense network",
     figures="fig:performance-depth-iwp-op-lgn, fig:performance-bars-iwp-op-lgn",
     settings=partial(settings, dense, DENSE),
     cells=dense_cells,
     claims=(
-        Claim("IWP is ahead of OP at every depth", "OP levels off near 28 % (CIFAR-100)", ahead),
+        Claim("IWP is ahead of OP at every depth", "OP levels off near 28% (CIFAR-100)", ahead),
         Claim("depth does not degrade IWP", "stable to D = 20", stable),
         Claim("at five-fold depth OP loses accuracy in rounding, IWP hardly", "as drawn", gap),
     ),
@@ -96,7 +96,7 @@ EXPERIMENT = Experiment(
 
 CONVOLUTIONAL_EXPERIMENT = Experiment(
     name="depth-convolutional",
-    title="Discretised accuracy against depth, convolutional network",
+    title="Rounded accuracy against depth, convolutional network",
     figures="fig:performance-depth-iwp-op-clgn, fig:performance-bars-iwp-op-clgn",
     settings=lambda scale: (
         f"{settings(convolution, CONVOLUTIONAL, scale)}; weight decay {weight_decay('op')} for OP, none for IWP"
@@ -104,8 +104,8 @@ CONVOLUTIONAL_EXPERIMENT = Experiment(
     cells=convolutional_cells,
     claims=(
         Claim("the shallow networks perform almost equally", "almost equal", _shallow),
-        Claim("at D = 5 IWP is more than 1.3 times as accurate", "38.2 % and 29.0 % (CIFAR-100)", _deep),
-        Claim("the difference at D = 5 is mainly OP's discretisation error", "soft OP trails little", _from_rounding),
+        Claim("at D = 5 IWP is more than 1.3 times as accurate", "38.2% and 29.0% (CIFAR-100)", _deep),
+        Claim("the difference at D = 5 is mainly OP's rounding error", "soft OP trails little", _from_rounding),
     ),
     draw=draw,
     place=60,

@@ -2,7 +2,7 @@
 
 The paper: for deeper networks a large rounding error keeps OP behind, while IWP's stays small. The network is
 CIFAR-10 S with the recipe of ``gatelight train``, whose learning rate falls to zero, so that the gap at the end is
-that of a network which has settled.
+that of a network that has converged.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _said(results: Results, depth: int) -> str:
     def one(p: str) -> str:
         last = _of(results, p, depth)["last"]
         soft, rounded = 100 * last["soft_accuracy"], 100 * last["discrete_accuracy"]
-        return f"{p.upper()} {soft:.1f} % soft, {rounded:.1f} % discretised ({soft - rounded:.1f} points)"
+        return f"{p.upper()} {soft:.1f}% soft, {rounded:.1f}% rounded ({soft - rounded:.1f} points)"
 
     return f"D={depth}: {one('op')}; {one('iwp')}"
 
@@ -85,7 +85,7 @@ def _grows(results: Results) -> Judgement:
 
 def _ahead(results: Results) -> Judgement:
     op, iwp = (100 * _of(results, p, DEPTHS[-1])["last"]["discrete_accuracy"] for p in ("op", "iwp"))
-    return Judgement(f"IWP {iwp:.1f} %, OP {op:.1f} %", verdict(iwp > op), "one seed")
+    return Judgement(f"IWP {iwp:.1f}%, OP {op:.1f}%", verdict(iwp > op), "one seed")
 
 
 def draw(results: Results) -> Figure:
@@ -98,11 +98,11 @@ def draw(results: Results) -> Figure:
             gaps = [100 * (s - d) for s, d in zip(rows["soft_accuracy"], rows["discrete_accuracy"], strict=True)]
             figures.line(curve, rows["step"], [gaps], f"{p.upper()}, D = {depth}", index)
     curve.axhline(0, color="black", linewidth=0.8)
-    curve.set(xlabel="step", ylabel="soft - discretised validation accuracy [points]")
+    curve.set(xlabel="step", ylabel="soft - rounded validation accuracy [points]")
     curve.legend()
     values = {
         label: [[100 * found[one]["last"][what]] if one in found else [] for one in RUNS]
-        for label, what in (("test, soft", "soft_accuracy"), ("test, discretised", "discrete_accuracy"))
+        for label, what in (("test, soft", "soft_accuracy"), ("test, rounded", "discrete_accuracy"))
     }
     figures.bars(bar, [f"{p.upper()}, D = {depth}" for p, depth in RUNS], values)
     bar.set(ylabel="accuracy [%]")
@@ -119,13 +119,13 @@ def settings(scale: str) -> str:
 
 EXPERIMENT = Experiment(
     name="gap-convolutional",
-    title="Discretisation gap at depth scale 1 and 3, convolutional network",
+    title="Rounding gap at depth scale 1 and 3, convolutional network",
     figures="fig:performance-bars-iwp-op-clgn, at other depths",
     settings=settings,
     cells=cells,
     claims=(
         Claim("in the deeper network OP loses accuracy in rounding, IWP hardly", "as drawn for D = 5", _loses),
-        Claim("OP's gap grows with depth and faster than IWP's", "drawn for D = 5 alone", _grows),
+        Claim("OP's gap grows with depth and faster than IWP's", "drawn for D = 5 only", _grows),
         Claim("at D = 3 IWP is ahead after rounding", "as drawn (CIFAR-100)", _ahead),
     ),
     draw=draw,

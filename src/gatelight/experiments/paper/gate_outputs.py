@@ -1,6 +1,6 @@
 """Distribution of gate outputs over the layers, right after each heavy-tail init and as a residual network trains.
 
-The paper: inits to one of AND, OR, XOR gather all outputs at 0, 1 and 1/2; residual drifts to 1/2 in later layers
+The paper: inits to one of AND, OR, XOR move all outputs to 0, 1 and 1/2; residual drifts to 1/2 in later layers
 and clears up from the first layers on as it is trained; AND-OR keeps outputs near 0 and 1.
 """
 
@@ -31,8 +31,8 @@ class GateOutputs:
     """Histograms of the outputs of each layer on a batch of images, after some steps of training.
 
     Attributes:
-        config: The network and its training; the batch is also the one that is looked at.
-        steps: When to look, ascending.
+        config: The network and its training; outputs are those of one batch of the same size.
+        steps: The steps at which outputs are recorded, ascending.
     """
 
     version: ClassVar[int] = 1
@@ -116,7 +116,7 @@ def _and_or(results: Results) -> Judgement:
     return Judgement(
         f"last layer: {at_zero(row):.0%} below 0.2 and {at_one(row):.0%} above 0.8; residual {others:.0%} in all",
         verdict(tails > others, tails > 0.8),
-        f"{tails:.0%} in all, where a uniform spread would have 40 %; close to 0 and 1 is read as more than 80 %",
+        f"{tails:.0%} in all, where a uniform spread would have 40%; close to 0 and 1 is read as more than 80%",
     )
 
 

@@ -1,7 +1,7 @@
-"""How the redundant functions of OP cancel each other in the derivative of a gate by its input.
+"""How the redundant functions of OP cancel each other in the derivative of a gate with respect to its input.
 
 With i.i.d. logits ``dg/dp = sum_{i<=8} (omega_i - omega_{17-i}) dg_i/dp`` is a sum of sign-symmetric terms and
-gathers around 0. A residual init of strength z leaves ``(e^z - 1) / (e^z + 15)`` of a gradient behind each layer.
+concentrates around 0. A residual init of strength z passes ``(e^z - 1) / (e^z + 15)`` of a gradient through a layer.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def remaining(z: float) -> float:
 
 
 def cells(_scale: str) -> list[Cell]:
-    """Two variances of OP, IWP beside them, and two strengths of the residual init."""
+    """Two variances of OP, IWP for comparison, and two strengths of the residual init."""
     drawn = [Derivatives("op", "gaussian", s, 10_000, 0) for s in (1.0, 4.0)]
     return [
         *drawn,
@@ -114,7 +114,7 @@ def _wide(results: Results) -> Judgement:
     return Judgement(
         f"{value['near_zero']:.1%} of |dg/dp| < {NEAR_ZERO}, the peak is at {-1 + (2 * peak + 1) / BINS:.2f}",
         verdict(value["near_zero"] > 0.2, peak == BINS // 2),
-        "a value spread evenly over [-1, 1] would have 10 % there",
+        "a value spread evenly over [-1, 1] would have 10% there",
     )
 
 
@@ -129,7 +129,7 @@ def _closed_form(results: Results) -> Judgement:
 
 
 def draw(results: Results) -> Figure:
-    """Histograms of the derivatives, and what z leaves of a gradient."""
+    """Histograms of the derivatives, and the share of a gradient that z leaves."""
     figure, (narrow, wide, closed) = plots.new_figure(3, width=3.4, height=2.9)
     edges = [-1 + 2 * b / BINS for b in range(BINS + 1)]
     gaussian = results.found(Derivatives, lambda c: c.init == "gaussian")
@@ -160,9 +160,9 @@ def draw(results: Results) -> Figure:
 
 EXPERIMENT = Experiment(
     name="gradient-concentration",
-    title="Derivatives of OP gates by their input gather around zero",
+    title="Derivatives of OP gates with respect to their input concentrate around zero",
     figures="fig:gradient-concentration",
-    settings=lambda _scale: "10 000 fresh gates for each init, q = 1/2, one seed; the same at every scale",
+    settings=lambda _scale: "10,000 fresh gates for each init, q = 1/2, one seed; the same at every scale",
     cells=cells,
     claims=(
         Claim("OP with logit variance 1 concentrates dg/dp around 0", "peak at 0", _narrow),

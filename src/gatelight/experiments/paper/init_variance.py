@@ -1,7 +1,7 @@
 """Whether deep networks want coefficients closer to 0 and 1 at the start, and which estimator is better.
 
-The paper: for a convolutional network of two-fold depth, N(1.5, 0.125) in place of N(1.2, 0.25) improves nothing; the
-sine is slightly more accurate than the sigmoid. The dense network of five-fold depth is run beside it.
+The paper: for a convolutional network of two-fold depth, N(1.5, 0.125) instead of N(1.2, 0.25) improves nothing; the
+sine is slightly more accurate than the sigmoid. The dense network of five-fold depth is run as well.
 """
 
 from __future__ import annotations
@@ -86,11 +86,11 @@ def draw(results: Results) -> Figure:
         runs = [result for cell, result in found if variant(cell.config) == name]
         figures.line(curve, runs[0]["curve"]["step"], best_so_far(runs), name, index)
         groups.append([100 * r["best"]["discrete_accuracy"] for r in runs])
-    curve.set(xlabel="step", ylabel="best discretised accuracy so far [%]")
+    curve.set(xlabel="step", ylabel="best rounded accuracy so far [%]")
     curve.legend(fontsize=7, loc="lower right")
-    figures.bars(bar, names, {"test, discretised": groups})
+    figures.bars(bar, names, {"test, rounded": groups})
     bar.tick_params(axis="x", labelsize=7)
-    bar.set(ylabel="discretised test accuracy [%]")
+    bar.set(ylabel="rounded test accuracy [%]")
     return figure
 
 

@@ -1,6 +1,6 @@
 """The depth and convergence experiments in a network so narrow that rounding a deep one costs much.
 
-Not in the paper, whose layers have 128 000 gates. At 2 000 gates several of its claims fail, at the 8 000 of ``depth``
+Not in the paper, whose layers have 128,000 gates. At 2,000 gates several of its claims fail, at the 8,000 of ``depth``
 and ``convergence`` they do not; the rounding gap of a deep network shrinks with its width.
 """
 
@@ -16,7 +16,7 @@ DEPTHS = {"smoke": (1, 5), "cpu": (1, 2, 5, 10, 20), "paper": (1, 2, 5, 10, 20)}
 
 
 def narrow(scale: str, depth: int, seed: int, parametrization: str = "iwp") -> Training:
-    """A network 2 000 gates wide; at ``smoke`` that of the depth experiment, which is narrow already."""
+    """A network 2,000 gates wide; at ``smoke`` that of the depth experiment, which is narrow already."""
     if scale == "smoke":
         return dense(scale, depth, seed, parametrization=parametrization)
     return Training(recipe(scale, width=2_000, depth_scale=depth, seed=seed, parametrization=parametrization))
@@ -45,11 +45,11 @@ def settings(scale: str) -> str:
 EXPERIMENT = Experiment(
     name="depth-narrow",
     title="Depth and convergence of a narrow dense network",
-    figures="none; fig:performance-depth-iwp-op-lgn and fig:faster-convergence-iwp are of 128 000 gates",
+    figures="none; fig:performance-depth-iwp-op-lgn and fig:faster-convergence-iwp are of 128,000 gates",
     settings=settings,
     cells=cells,
     claims=(
-        Claim("IWP is ahead of OP at every depth", "OP levels off near 28 % (CIFAR-100)", ahead),
+        Claim("IWP is ahead of OP at every depth", "OP levels off near 28% (CIFAR-100)", ahead),
         Claim("depth does not degrade IWP", "stable to D = 20", stable),
         Claim("at five-fold depth OP loses accuracy in rounding, IWP hardly", "as drawn", gap),
         Claim("at 20-fold depth IWP passes OP's best in 8.5x fewer steps", "8.5x", _ratio_at_20),

@@ -26,7 +26,7 @@ DROPOUT = (0.02, 0.05, 0.1)
 INTERVENTION = 0.05
 #: Interventions draw a random number for every gate and sample, which is slow.
 SEEDS = {"smoke": 2, "cpu": 1, "paper": 3}
-#: Residual connections are there for depth.
+#: Residual connections are meant for deep networks.
 DEEP = 5
 PLAIN, DEEP_PLAIN, FIXED = "none", "residual init", "residual connections"
 
@@ -83,12 +83,12 @@ def _dropout(results: Results) -> Judgement:
 def _interventions(results: Results) -> Judgement:
     names = sorted({name_of(c.config) for c, _ in results.all(Training, lambda c: c.config.model.intervention > 0)})
     plain = fmean(_get(results, PLAIN))
-    text = ", ".join(f"{n.split()[1]} {100 * fmean(_get(results, n)):.1f} %" for n in names)
+    text = ", ".join(f"{n.split()[1]} {100 * fmean(_get(results, n)):.1f}%" for n in names)
     below = [fmean(_get(results, n)) < plain for n in names]
     narrower = [_gap(results, n) < _gap(results, PLAIN) for n in names]
     gaps = ", ".join(f"{n.split()[1]} {100 * _gap(results, n):.1f}" for n in names)
     return Judgement(
-        f"none {100 * plain:.1f} %, {text}",
+        f"none {100 * plain:.1f}%, {text}",
         verdict(all(below), all(narrower)),
         f"soft training minus test accuracy: none {100 * _gap(results, PLAIN):.1f}, {gaps} points",
     )
@@ -100,7 +100,7 @@ def _connections(results: Results) -> Judgement:
     return Judgement(
         f"D={DEEP}: init {percent(plain)}, connections {percent(fixed)}",
         verdict(0 < fmean(plain) - fmean(fixed) < 0.05, 0 < train[0] - train[1] < 0.05),
-        f"soft training accuracy {100 * train[0]:.1f} % and {100 * train[1]:.1f} %; a little is read as up to 5 points",
+        f"soft training accuracy {100 * train[0]:.1f}% and {100 * train[1]:.1f}%; a little is read as up to 5 points",
     )
 
 
@@ -170,7 +170,7 @@ EXPERIMENT = Experiment(
     claims=(
         Claim("dropout degrades the test accuracy, the more the higher its probability", "as drawn", _dropout),
         Claim(
-            "interventions narrow the generalisation gap but stay below the plain network", "as drawn", _interventions
+            "interventions narrow the generalization gap but stay below the plain network", "as drawn", _interventions
         ),
         Claim("fixed residual connections cost a little accuracy, training and test", "slightly lower", _connections),
         Claim(

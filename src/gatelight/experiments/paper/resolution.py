@@ -93,7 +93,7 @@ def _logic_does_not(results: Results) -> Judgement:
     coarsest = fmean(groups[min(groups)])
     gained = max(fmean(values) - coarsest for values in groups.values())
     shares = {c.config.model.thresholds or 0: share_read(c) for c, _ in results.all(Training)}
-    unread = ", ".join(f"{100 * share:.0f} % of {t}" for t, share in sorted(shares.items()) if share < 1)
+    unread = ", ".join(f"{100 * share:.0f}% of {t}" for t, share in sorted(shares.items()) if share < 1)
     return Judgement(
         _series(groups),
         FAILS if gained > 0.01 else IN_PART if unread else HOLDS,
@@ -141,7 +141,7 @@ def draw(results: Results) -> Figure:
         axes.set_xscale("log", base=2)
         axes.set_xticks(ticks, [str(t) for t in ticks])
         axes.minorticks_off()
-        label = "training accuracy, soft [%]" if part == "train" else "test accuracy, logic discretised [%]"
+        label = "training accuracy, soft [%]" if part == "train" else "test accuracy, logic rounded [%]"
         axes.set(xlabel="thresholds of the thermometer", ylabel=label)
         axes.legend()
     return figure

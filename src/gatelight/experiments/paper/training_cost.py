@@ -166,7 +166,7 @@ def _estimators(results: Results) -> Judgement:
     return Judgement(
         f"linear-st saves {saved['forward']:.0%} of forward and {saved['backward']:.0%} of backward",
         verdict(saved["forward"] > 0.05, abs(saved["backward"]) < 0.1),
-        "medians; read as more than 5 % of forward and less than 10 % of backward; "
+        "medians; read as more than 5% of forward and less than 10% of backward; "
         "the map from parameters to tables is a small part of a step in our kernels",
     )
 
@@ -215,7 +215,7 @@ EXPERIMENT = Experiment(
         Claim("IWP needs 4x less parameter memory", "4x", _memory),
         Claim("at batch 1 forward and backward are faster", "1.11x, 1.86x", _small_batch),
         Claim("the speed-up fades with the batch size", "fades", _large_batch),
-        Claim("linear-st speeds forward up and hardly changes backward", "22 %, 4 %", _estimators),
+        Claim("linear-st speeds forward up and hardly changes backward", "22%, 4%", _estimators),
     ),
     draw=draw,
     place=10,
