@@ -121,7 +121,7 @@ def test_bfloat16_storage_is_close() -> None:
         assert torch.allclose(a, b, rtol=0.05, atol=0.05 * float(a.abs().max()))
 
 
-def test_other_dtypes_and_compilation_go_layer_by_layer() -> None:
+def test_other_dtypes_and_compilation_agree() -> None:
     stack = LogicStack(make_layers())
     x = torch.rand(4, 20)
     assert torch.allclose(stack.double()(x.double()).float(), stack.float()(x), atol=1e-5)

@@ -32,8 +32,9 @@ class ConvStep:
 class LogicConvStack(FusedSequential):
     """Convolutional logic layers with pooling in between, computed tile by tile through all of them.
 
-    It is an ``nn.Sequential``: it saves like one, and runs like one if a layer is of another class, has hooks,
-    the tensors are not float32 on the CPU, a tree has no native kernel, or torch compiles the model.
+    It is an ``nn.Sequential``: it saves like one, and calls layers of other classes and layers with hooks one by one.
+    Where there is no kernel for the tensors or the trees, the reference computes them. Under ``torch.compile`` a run of
+    layers is one op.
 
     >>> import torch
     >>> stack = LogicConvStack([LogicConv2d(1, 4, 3, padding=1, seed=0), OrPool2d(2)])
