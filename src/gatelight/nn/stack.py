@@ -20,7 +20,7 @@ class LogicStack(FusedSequential):
     """Dense logic layers one after another, computed tile by tile through all of them if the native kernels run.
 
     It is an ``nn.Sequential``: it saves like one, and calls layers of other classes and layers with hooks one by one.
-    There are kernels for float32 on the CPU and float32, bfloat16 and float16 on a GPU; the reference computes the rest.
+    Kernels take float32 on the CPU, and float32, bfloat16 and float16 on a GPU; the reference computes the rest.
     Under ``torch.compile`` a run of layers is one op.
     A new stack lists the gates of its hidden layers in an order that is fast to compute, which changes ``fanin`` and
     ``theta`` of new layers but not what they compute.
