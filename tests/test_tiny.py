@@ -1,5 +1,7 @@
 """The whole way in a few seconds: train, round, compile, prove, run."""
 
+from pathlib import Path
+
 import numpy as np
 import torch
 from torch import nn
@@ -7,7 +9,7 @@ from torch import nn
 import gatelight as gl
 
 
-def test_from_data_to_a_circuit_that_runs(tmp_path) -> None:  # type: ignore[no-untyped-def]
+def test_from_data_to_a_circuit_that_runs(tmp_path: Path) -> None:
     x = np.random.default_rng(0).random((400, 6)).astype(np.float32)
     y = (x[:, 0] > 0.5).astype(np.int64) + (x[:, 1] > 0.5)
     net = nn.Sequential(

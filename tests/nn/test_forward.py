@@ -1,5 +1,7 @@
 """How tables are made is one value, for layers and stacks of both kinds."""
 
+from collections.abc import Callable
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -29,7 +31,7 @@ def net() -> nn.Sequential:
 
 
 @pytest.mark.parametrize("make", [lambda m: m, fuse], ids=["layers", "stacks"])
-def test_rounded_forward_trains(make) -> None:  # type: ignore[no-untyped-def]
+def test_rounded_forward_trains(make: Callable[[nn.Module], nn.Module]) -> None:
     model = make(net())
     x = torch.rand(50, 2, 8, 8).round()
     with rounded(model):
