@@ -119,21 +119,36 @@ def fit(
     tested = None if test is None else as_split(*_pair(test, "test"), "test")
     _check(model.to(device), {"training": train, "validation": held_out, "test": tested}, asked, torch.device(device))
     about = {"optimization": asked.to_flat(), "seed": seed, "data": _fingerprint(train, held_out)}
-    trainer = Trainer(
+    store = MemoryStore() if folder is None else FolderStore(Path(folder))
+    trainer = _trainer(model, train, held_out, asked, store, about, device, observer)
+    if isinstance(store, FolderStore):
+        _open(store.folder, about, trainer, resume=resume)
+    return _run(trainer, tested)
+
+
+def _trainer(
+    model: nn.Module,
+    train: Split,
+    held_out: Split | None,
+    asked: Optimization,
+    store: MemoryStore | FolderStore,
+    about: dict[str, Any],
+    device: torch.device | str,
+    observer: Observer | None,
+) -> Trainer:
+    """What trains the model, with all that was not asked for as it is for a network of no data set in particular."""
+    return Trainer(
         model,
         train,
         held_out,
         settled(asked, size_of("", "S")),
-        MemoryStore() if folder is None else FolderStore(Path(folder)),
-        seed=seed,
+        store,
+        seed=about["seed"],
         device=device,
         observer=observer,
         about=lambda: {"fit": about},
         binary=takes_bits(model),
     )
-    if isinstance(trainer.store, FolderStore):
-        _open(trainer.store.folder, about, trainer, resume=resume)
-    return _run(trainer, tested)
 
 
 def _run(trainer: Trainer, tested: Split | None) -> Fit:

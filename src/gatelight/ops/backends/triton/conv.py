@@ -50,7 +50,7 @@ def layer_fwd(
         block, samples = blocks(pixels, batch, TILE)
         grid = trees, triton.cdiv(pixels, block), triton.cdiv(batch, samples)
         arrays = x, x.stride(0), fanin.contiguous(), table, out, winner, pixels, batch
-        kernels.conv_fwd_kernel[grid](*arrays, *geometry(shape), *_tree(shape), keep, block, samples, num_warps=WARPS)
+        kernels.conv_fwd_kernel[grid](*arrays, *geometry(shape), keep, *_tree(shape), block, samples, num_warps=WARPS)
     return out, winner
 
 
@@ -72,7 +72,7 @@ def layer_bwd(
     grad_leaf = x.new_empty((trees * leaves * pixels, batch) if need_x else (1, 1), dtype=torch.float32)
     arrays = grad_out, grad_out.stride(0), x, x.stride(0), fanin, table, winner, partial, grad_leaf
     kernels.conv_bwd_kernel[(trees, parts)](
-        *arrays, trees, pixels, batch, part, *geometry(shape), *_tree(shape), need_x, block, samples, num_warps=WARPS
+        *arrays, trees, pixels, batch, part, *geometry(shape), need_x, *_tree(shape), block, samples, num_warps=WARPS
     )
     grad_theta = torch.empty_like(theta)
     gates = len(theta)

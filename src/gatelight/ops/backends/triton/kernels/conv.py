@@ -10,19 +10,19 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from gatelight.ops.backends.triton.kernels.gate import differentiate, evaluate, load_tile
+from gatelight.ops.backends.triton.kernels.gate import added, differentiate, evaluate, load_tile, zeros
 from gatelight.ops.backends.triton.kernels.maps import store_gradient
 
 
 @triton.jit
-def load_leaf(
+def load_leaves(
     x,
     x_stride,
-    leaf,
+    fanin,
+    tree,
     oy,
     ox,
-    sy,
-    sx,
+    place,
     sample,
     inside,
     HEIGHT: tl.constexpr,
@@ -31,13 +31,30 @@ def load_leaf(
     STRIDE: tl.constexpr,
     PADDING: tl.constexpr,
     POOL: tl.constexpr,
+    LEAVES: tl.constexpr,
 ):
-    """What a leaf reads for pooled pixels (oy, ox) at place (sy, sx) of their pooling windows; padding is 0."""
-    y = (oy * POOL + sy) * STRIDE - PADDING + leaf // KERNEL % KERNEL
-    across = (ox * POOL + sx) * STRIDE - PADDING + leaf % KERNEL
-    row = (leaf // (KERNEL * KERNEL) * HEIGHT + y) * WIDTH + across
-    seen = (y >= 0) & (y < HEIGHT) & (across >= 0) & (across < WIDTH)
-    return tl.load(x + row.to(tl.int64) * x_stride + sample, mask=inside & seen, other=0.0).to(tl.float32)
+    """What a tree's leaves read for pooled pixels (oy, ox) at a place of their pooling windows; padding is 0."""
+    leaves = ()
+    for number in tl.static_range(LEAVES):
+        leaf = tl.load(fanin + tree * LEAVES + number)
+        sy = place // POOL
+        sx = place % POOL
+        column = sample[None, :]
+        y = (oy * POOL + sy) * STRIDE - PADDING + leaf // KERNEL % KERNEL
+        across = (ox * POOL + sx) * STRIDE - PADDING + leaf % KERNEL
+        row = (leaf // (KERNEL * KERNEL) * HEIGHT + y) * WIDTH + across
+        seen = (y >= 0) & (y < HEIGHT) & (across >= 0) & (across < WIDTH)
+        value = tl.load(x + row.to(tl.int64) * x_stride + column, mask=inside & seen, other=0.0)
+        leaves = leaves + (value.to(tl.float32),)
+    return leaves
+
+
+@triton.jit
+def store_leaves(grad_leaf, grads, tree, pixel, pixels, sample, batch, inside, LEAVES: tl.constexpr):
+    """Write the gradients of a tree's leaves, [trees * leaves, pixels, batch]."""
+    for number in tl.static_range(LEAVES):
+        at = ((tree * LEAVES + number) * pixels + pixel)[:, None] * batch + sample[None, :]
+        tl.store(grad_leaf + at, grads[number], mask=inside)
 
 
 @triton.jit
@@ -85,6 +102,26 @@ def level_bwd(grads, values, table, tree, TREE_GATES: tl.constexpr, ARITY: tl.co
 
 
 @triton.jit
+def tree_fwd(leaves, table, tree, TREE_GATES: tl.constexpr, ARITY: tl.constexpr, DEPTH: tl.constexpr):
+    """What each level of a tree reads: the leaves, the outputs of the level above, ...; the root's output is left."""
+    levels = (leaves,)
+    for up in tl.static_range(DEPTH - 1):
+        levels = levels + (level_fwd(levels[up], table, tree, TREE_GATES, ARITY, DEPTH - 1 - up),)
+    return levels
+
+
+@triton.jit
+def tree_bwd(grad, levels, table, tree, TREE_GATES: tl.constexpr, ARITY: tl.constexpr, DEPTH: tl.constexpr):
+    """Given the gradient for the root, those for the leaves and for the tables of all gates, from the root on."""
+    grads = (grad,)
+    terms = ()
+    for level in tl.static_range(DEPTH):
+        grads, parts = level_bwd(grads, levels[DEPTH - 1 - level], table, tree, TREE_GATES, ARITY, level)
+        terms = terms + parts
+    return grads, terms
+
+
+@triton.jit
 def conv_fwd_kernel(
     x,
     x_stride,
@@ -101,10 +138,10 @@ def conv_fwd_kernel(
     STRIDE: tl.constexpr,
     PADDING: tl.constexpr,
     POOL: tl.constexpr,
+    KEEP: tl.constexpr,
     ARITY: tl.constexpr,
     DEPTH: tl.constexpr,
     TREE_GATES: tl.constexpr,
-    KEEP: tl.constexpr,
     BLOCK_P: tl.constexpr,
     BLOCK_B: tl.constexpr,
 ):
@@ -113,33 +150,13 @@ def conv_fwd_kernel(
     pixel = tl.program_id(1) * BLOCK_P + tl.arange(0, BLOCK_P)
     sample = tl.program_id(2) * BLOCK_B + tl.arange(0, BLOCK_B)
     inside = (pixel < pixels)[:, None] & (sample < batch)[None, :]
-    oy = (pixel // OUT_WIDTH)[:, None]
-    ox = (pixel % OUT_WIDTH)[:, None]
+    oy, ox = (pixel // OUT_WIDTH)[:, None], (pixel % OUT_WIDTH)[:, None]
     LEAVES: tl.constexpr = ARITY**DEPTH
     best = tl.full((BLOCK_P, BLOCK_B), float("-inf"), tl.float32)
     place = tl.zeros((BLOCK_P, BLOCK_B), tl.int32)
     for window in tl.static_range(POOL * POOL):
-        values = ()
-        for number in tl.static_range(LEAVES):
-            leaf = tl.load(fanin + tree * LEAVES + number)
-            value = load_leaf(
-                x,
-                x_stride,
-                leaf,
-                oy,
-                ox,
-                window // POOL,
-                window % POOL,
-                sample[None, :],
-                inside,
-                HEIGHT,
-                WIDTH,
-                KERNEL,
-                STRIDE,
-                PADDING,
-                POOL,
-            )
-            values = values + (value,)
+        read = x, x_stride, fanin, tree, oy, ox, window, sample, inside
+        values = load_leaves(*read, HEIGHT, WIDTH, KERNEL, STRIDE, PADDING, POOL, LEAVES)
         for up in tl.static_range(DEPTH):
             values = level_fwd(values, table, tree, TREE_GATES, ARITY, DEPTH - 1 - up)
         # The first of equal values wins, and NaN wins over all.
@@ -174,10 +191,10 @@ def conv_bwd_kernel(
     STRIDE: tl.constexpr,
     PADDING: tl.constexpr,
     POOL: tl.constexpr,
+    NEED_X: tl.constexpr,
     ARITY: tl.constexpr,
     DEPTH: tl.constexpr,
     TREE_GATES: tl.constexpr,
-    NEED_X: tl.constexpr,
     BLOCK_P: tl.constexpr,
     BLOCK_B: tl.constexpr,
 ):
@@ -191,57 +208,25 @@ def conv_bwd_kernel(
     end = tl.minimum(begin + part, pixels)
     LEAVES: tl.constexpr = ARITY**DEPTH
     ENTRIES: tl.constexpr = TREE_GATES * (1 << ARITY)
-    sums = ()
-    for _ in tl.static_range(ENTRIES):
-        sums = sums + (tl.zeros((BLOCK_P, BLOCK_B), tl.float32),)
+    sums = zeros(ENTRIES, BLOCK_P, BLOCK_B)
     tiles_across = tl.cdiv(batch, BLOCK_B)
     for tile in range(tl.cdiv(end - begin, BLOCK_P) * tiles_across):
         pixel = begin + tile // tiles_across * BLOCK_P + tl.arange(0, BLOCK_P)
         sample = tile % tiles_across * BLOCK_B + tl.arange(0, BLOCK_B)
         inside = (pixel < end)[:, None] & (sample < batch)[None, :]
         row = tree * pixels + pixel
-        oy = (pixel // OUT_WIDTH)[:, None]
-        ox = (pixel % OUT_WIDTH)[:, None]
+        oy, ox = (pixel // OUT_WIDTH)[:, None], (pixel % OUT_WIDTH)[:, None]
         place = tl.zeros((BLOCK_P, BLOCK_B), tl.int32)
         if POOL > 1:
             place = tl.load(winner + row[:, None] * batch + sample[None, :], mask=inside, other=0).to(tl.int32)
-        leaves = ()
-        for number in tl.static_range(LEAVES):
-            leaf = tl.load(fanin + tree * LEAVES + number)
-            value = load_leaf(
-                x,
-                x_stride,
-                leaf,
-                oy,
-                ox,
-                place // POOL,
-                place % POOL,
-                sample[None, :],
-                inside,
-                HEIGHT,
-                WIDTH,
-                KERNEL,
-                STRIDE,
-                PADDING,
-                POOL,
-            )
-            leaves = leaves + (value,)
-        levels = (leaves,)
-        for up in tl.static_range(DEPTH - 1):
-            levels = levels + (level_fwd(levels[up], table, tree, TREE_GATES, ARITY, DEPTH - 1 - up),)
-        grads = (load_tile(grad_out, row, grad_stride, sample, inside),)
-        terms = ()
-        for level in tl.static_range(DEPTH):
-            grads, parts = level_bwd(grads, levels[DEPTH - 1 - level], table, tree, TREE_GATES, ARITY, level)
-            terms = terms + parts
-        added = ()
-        for entry in tl.static_range(ENTRIES):
-            added = added + (sums[entry] + terms[entry],)
-        sums = added
+        read = x, x_stride, fanin, tree, oy, ox, place, sample, inside
+        leaves = load_leaves(*read, HEIGHT, WIDTH, KERNEL, STRIDE, PADDING, POOL, LEAVES)
+        levels = tree_fwd(leaves, table, tree, TREE_GATES, ARITY, DEPTH)
+        grad = load_tile(grad_out, row, grad_stride, sample, inside)
+        grads, terms = tree_bwd(grad, levels, table, tree, TREE_GATES, ARITY, DEPTH)
+        sums = added(sums, terms, ENTRIES)
         if NEED_X:
-            for number in tl.static_range(LEAVES):
-                at = ((tree * LEAVES + number) * pixels + pixel)[:, None] * batch + sample[None, :]
-                tl.store(grad_leaf + at, grads[number], mask=inside)
+            store_leaves(grad_leaf, grads, tree, pixel, pixels, sample, batch, inside, LEAVES)
     for entry in tl.static_range(ENTRIES):
         at = (tl.program_id(1) * trees + tree) * ENTRIES + entry
         tl.store(grad_table + at, tl.sum(tl.sum(sums[entry], axis=1), axis=0))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from gatelight.ops.backends.triton.kernels.gate import differentiate, evaluate, load_tile
+from gatelight.ops.backends.triton.kernels.gate import added, differentiate, evaluate, load_tile, zeros
 from gatelight.ops.backends.triton.kernels.maps import entries, store_gradient
 
 
@@ -52,6 +52,48 @@ def lut_fwd_kernel(
 
 
 @triton.jit
+def table_gradient2(grad_out, grad_stride, x, x_stride, fanin, gate, inside_gate, batch, BLOCK: tl.constexpr):
+    """Gradients for the tables of gates of two inputs, summed over the batch in blocks of ``BLOCK`` samples."""
+    p_row = tl.load(fanin + 2 * gate, mask=inside_gate, other=0)
+    q_row = tl.load(fanin + 2 * gate + 1, mask=inside_gate, other=0)
+    # Sums over the batch of g, g q, g p, g p q; the gradient of the table is their transposed Moebius transform.
+    s0, s1, s2, s3 = zeros(4, gate.shape[0], BLOCK)
+    for first in range(0, batch, BLOCK):
+        sample = first + tl.arange(0, BLOCK)
+        inside = inside_gate[:, None] & (sample < batch)[None, :]
+        g = load_tile(grad_out, gate, grad_stride, sample, inside)
+        p = load_tile(x, p_row, x_stride, sample, inside)
+        q = load_tile(x, q_row, x_stride, sample, inside)
+        gp = g * p
+        s0 += g
+        s1 += g * q
+        s2 += gp
+        s3 += gp * q
+    t0 = tl.sum(s0, axis=1)
+    t1 = tl.sum(s1, axis=1)
+    t2 = tl.sum(s2, axis=1)
+    t3 = tl.sum(s3, axis=1)
+    return t0 - t1 - t2 + t3, t1 - t3, t2 - t3, t3
+
+
+@triton.jit
+def handed_by2(
+    grad_out, grad_stride, x, x_stride, fanin, source, reader, there, sample, inside_batch, SOURCE: tl.constexpr
+):
+    """What gates of two inputs hand to the slots ``reader``: the gradient times the slope in that input."""
+    gate = (reader // 2).to(tl.int64)
+    other_row = tl.load(fanin + (reader ^ 1), mask=there, other=0)
+    table = entries(source, gate, there, SOURCE, 2)
+    inside = there[:, None] & inside_batch[None, :]
+    g = load_tile(grad_out, gate, grad_stride, sample, inside)
+    other = load_tile(x, other_row, x_stride, sample, inside)
+    is_p = reader % 2 == 0
+    at_0 = tl.where(is_p, table[2], table[1]) - table[0]
+    at_1 = table[3] - tl.where(is_p, table[1], table[2])
+    return g * (at_0[:, None] + other * (at_1 - at_0)[:, None])
+
+
+@triton.jit
 def lut2_bwd_kernel(
     grad_out,
     grad_stride,
@@ -80,32 +122,11 @@ def lut2_bwd_kernel(
     of it.
     """
     block = tl.program_id(0)
+    layer = grad_out, grad_stride, x, x_stride, fanin
     if block < gate_blocks:
         gate = block.to(tl.int64) * BLOCK_G + tl.arange(0, BLOCK_G)
         inside_gate = gate < gates
-        p_row = tl.load(fanin + 2 * gate, mask=inside_gate, other=0)
-        q_row = tl.load(fanin + 2 * gate + 1, mask=inside_gate, other=0)
-        # Sums over the batch of g, g q, g p, g p q; the gradient of the table is their transposed Moebius transform.
-        s0 = tl.zeros((BLOCK_G, BLOCK_B), tl.float32)
-        s1 = tl.zeros((BLOCK_G, BLOCK_B), tl.float32)
-        s2 = tl.zeros((BLOCK_G, BLOCK_B), tl.float32)
-        s3 = tl.zeros((BLOCK_G, BLOCK_B), tl.float32)
-        for first in range(0, batch, BLOCK_B):
-            sample = first + tl.arange(0, BLOCK_B)
-            inside = inside_gate[:, None] & (sample < batch)[None, :]
-            g = load_tile(grad_out, gate, grad_stride, sample, inside)
-            p = load_tile(x, p_row, x_stride, sample, inside)
-            q = load_tile(x, q_row, x_stride, sample, inside)
-            gp = g * p
-            s0 += g
-            s1 += g * q
-            s2 += gp
-            s3 += gp * q
-        t0 = tl.sum(s0, axis=1)
-        t1 = tl.sum(s1, axis=1)
-        t2 = tl.sum(s2, axis=1)
-        t3 = tl.sum(s3, axis=1)
-        grad_table = (t0 - t1 - t2 + t3, t1 - t3, t2 - t3, t3)
+        grad_table = table_gradient2(*layer, gate, inside_gate, batch, BLOCK_B)
         store_gradient(grad_table, theta, grad_theta, gate, inside_gate, MAP, 2)
     else:
         row = (block - gate_blocks).to(tl.int64) * BLOCK_G + tl.arange(0, BLOCK_G)
@@ -120,16 +141,7 @@ def lut2_bwd_kernel(
             for step in range(longest):
                 there = begin + step < end
                 reader = tl.load(readers + begin + step, mask=there, other=0)
-                gate = (reader // 2).to(tl.int64)
-                other_row = tl.load(fanin + (reader ^ 1), mask=there, other=0)
-                table = entries(source, gate, there, SOURCE, 2)
-                inside = there[:, None] & inside_batch[None, :]
-                g = load_tile(grad_out, gate, grad_stride, sample, inside)
-                other = load_tile(x, other_row, x_stride, sample, inside)
-                is_p = reader % 2 == 0
-                at_0 = tl.where(is_p, table[2], table[1]) - table[0]
-                at_1 = table[3] - tl.where(is_p, table[1], table[2])
-                total += g * (at_0[:, None] + other * (at_1 - at_0)[:, None])
+                total += handed_by2(*layer, source, reader, there, sample, inside_batch, SOURCE)
             at = row[:, None] * batch + sample[None, :]
             tl.store(grad_x + at, total, mask=inside_row[:, None] & inside_batch[None, :])
 
@@ -159,9 +171,7 @@ def lut_bwd_kernel(
     gate = tl.program_id(0).to(tl.int64) * BLOCK_G + tl.arange(0, BLOCK_G)
     inside_gate = gate < gates
     table = widened(entries(source, gate, inside_gate, SOURCE, ARITY), ARITY)
-    sums = ()
-    for _ in tl.static_range(1 << ARITY):
-        sums = sums + (tl.zeros((BLOCK_G, BLOCK_B), tl.float32),)
+    sums = zeros(1 << ARITY, BLOCK_G, BLOCK_B)
     for first in range(0, batch, BLOCK_B):
         sample = first + tl.arange(0, BLOCK_B)
         inside = inside_gate[:, None] & (sample < batch)[None, :]
@@ -176,10 +186,7 @@ def lut_bwd_kernel(
                 at = (gate * ARITY + slot)[:, None] * batch + sample[None, :]
                 tl.store(grad_slot + at, handed[slot], mask=inside)
         if NEED_THETA:
-            added = ()
-            for entry in tl.static_range(1 << ARITY):
-                added = added + (sums[entry] + grads[entry],)
-            sums = added
+            sums = added(sums, grads, 1 << ARITY)
     if NEED_THETA:
         grad_table = ()
         for entry in tl.static_range(1 << ARITY):

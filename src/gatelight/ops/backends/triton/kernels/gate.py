@@ -14,6 +14,24 @@ def load_tile(rows, row, stride, sample, inside):
 
 
 @triton.jit
+def zeros(COUNT: tl.constexpr, ROWS: tl.constexpr, SAMPLES: tl.constexpr):
+    """As many tiles of zeros: sums to begin with."""
+    tiles = ()
+    for _ in tl.static_range(COUNT):
+        tiles = tiles + (tl.zeros((ROWS, SAMPLES), tl.float32),)
+    return tiles
+
+
+@triton.jit
+def added(sums, terms, COUNT: tl.constexpr):
+    """Sums with one more term each."""
+    more = ()
+    for number in tl.static_range(COUNT):
+        more = more + (sums[number] + terms[number],)
+    return more
+
+
+@triton.jit
 def fold(table, value, HALF: tl.constexpr):
     """One input applied to a table of 2 HALF entries: ``low + value (high - low)``."""
     folded = ()
