@@ -26,7 +26,7 @@ class ConvCase:
     k: int
     batch: int
     repeat: int
-    torch_batch: int  # plain torch works in pieces of this size, which its memory allows
+    torch_batch: int  # plain torch works in pieces of this size, to limit its memory
 
     @property
     def gates(self) -> int:
@@ -100,10 +100,10 @@ def in_pieces(model: nn.Module, x: Tensor, weights: Tensor, size: int) -> Callab
 
 
 def check_equal(stack: LogicConvStack, plain: PlainTorch) -> None:
-    """Leave with an error unless values and gradients equal plain torch's in double precision, sample by sample.
+    """Exit with an error unless values and gradients equal plain torch's in double precision, sample by sample.
 
     Where two positions of a pooling window differ by less than a rounding error, the gradient may go to the other one,
-    in plain torch's single precision as well. That hits few samples, a wrong kernel all of them: most must agree.
+    in plain torch's single precision as well. That affects few samples, a wrong kernel all of them: most must agree.
     """
     exact = copy.deepcopy(plain).double()
     random = torch.Generator().manual_seed(0)
@@ -176,5 +176,5 @@ def show(name: str, result: dict[str, object], facts: dict[str, str | int | floa
         print(f"  {key:<30}{value:>10.2f} ms  {value / milliseconds['gatelight']:>7.2f} x")
     adds = MULTIPLY_ADDS * case.gates * case.batch / (milliseconds["gatelight"] / 1e3) / 1e9
     of_peak = adds / float(facts["multiply_adds_g_per_s"])
-    print(f"  {adds:.1f} G multiply-adds/s as plain backward would need, {100 * of_peak:.0f} % of a matrix product's")
+    print(f"  {adds:.1f} G multiply-adds/s as plain backward would need, {100 * of_peak:.0f}% of a matrix product's")
     print(f"  {result['saved values for each pooled output']} saved values for each pooled output")

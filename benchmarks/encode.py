@@ -1,4 +1,4 @@
-"""What preparing a batch of images costs beside the gates: native code and torch in turns, CPU time of one thread.
+"""What preparing a batch of images costs: native code and torch, interleaved, CPU time of one thread.
 
 python benchmarks/encode.py
 """

@@ -1,13 +1,13 @@
-"""The GPU kernels: equal to the reference, and how near to the bound of the cost model.
+"""The GPU kernels: equal to the reference, and how close to the bound of the cost model.
 
     python benchmarks/gpu.py                 the deep networks of docs/gpu.md, a table and results/gpu.json
     python benchmarks/gpu.py --case small    one case
-    python benchmarks/gpu.py --model         the computed bounds alone, without a GPU
-    python benchmarks/gpu.py --check         the comparison with the reference alone (also with TRITON_INTERPRET=1)
+    python benchmarks/gpu.py --model         only the computed bounds, without a GPU
+    python benchmarks/gpu.py --check         only the comparison with the reference (also with TRITON_INTERPRET=1)
 
 Nothing is measured unless values and gradients equal the reference first. Times are medians between CUDA events, of
 forward and backward with the parameters, launched one by one and as a CUDA graph; the bound takes the bandwidth that
-a large copy reaches on the same GPU. difflogic is measured beside it if it is installed: the same widths and depth,
+a large copy reaches on the same GPU. difflogic is measured as well if it is installed: the same widths and depth,
 its own connections and its sixteen parameters for each gate.
 """
 
@@ -73,7 +73,7 @@ def check(device: torch.device) -> None:
     """Exit unless kernels and reference agree in values and gradients, for both parametrizations and small batches."""
     for parametrization in ("iwp", "op"):
         for batch in (1, 25, 67):
-            # The interpreter takes seconds for what a GPU does at once.
+            # The interpreter takes seconds for what a GPU does in an instant.
             case = Case(12, 2, 9, batch) if device.type == "cpu" else Case(784, 4, 8_000, batch)
             stack = make_stack(case, parametrization, device)
             x = torch.rand(batch, case.features, device=device).round().requires_grad_()

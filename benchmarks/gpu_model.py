@@ -15,8 +15,8 @@ from dataclasses import dataclass
 
 SECTOR = 32
 ENTRIES = 4
-#: Launches of difflogic for a layer beside its three kernels: softmax and its backward; a sum over partial sums, a
-#: fill, 21 differences of columns and a stack, which make sixteen gradients of four sums.
+#: Launches of difflogic for a layer besides its three kernels: softmax and its backward; a sum over partial sums, a
+#: fill, 21 differences of columns and a stack, which make sixteen gradients from four sums.
 DIFFLOGIC_SMALL_LAUNCHES = 2 + 1 + 1 + 21 + 1
 
 
@@ -25,12 +25,12 @@ class Gpu:
     """A GPU in a few numbers; those with a default are assumptions.
 
     Attributes:
-        name: For people.
-        memory: Bytes a second from and to memory.
-        cache: Bytes a second from and to the L2 cache; not published, what microbenchmarks find.
+        name: The name shown in the table.
+        memory: Bytes per second from and to memory.
+        cache: Bytes per second from and to the L2 cache; not published, but found by microbenchmarks.
         launch: Seconds between the end of a kernel and the start of the next inside a CUDA graph.
         call: Seconds of a launch from the host when it cannot run ahead.
-        synchronise: Seconds that the device idles around a synchronisation with the host.
+        synchronize: Seconds that the device idles around a synchronization with the host.
     """
 
     name: str
@@ -38,7 +38,7 @@ class Gpu:
     cache: float = 5e12
     launch: float = 1.5e-6
     call: float = 4e-6
-    synchronise: float = 8e-6
+    synchronize: float = 8e-6
 
 
 GPUS = (Gpu("A100 SXM 80 GB", 2.039e12), Gpu("H100 SXM", 3.35e12))
@@ -88,7 +88,7 @@ def launches(net: Network, batch: int) -> Iterator[Launch]:
     """The kernels of forward and backward in this package; the first layer needs no gradient for its inputs."""
     fused = batch < net.fused_below
     theta, table = 4 * net.parameters, 4 * ENTRIES
-    # What a kernel reads tables from, and the kernel that makes them where they are not fused.
+    # What a kernel reads tables from, and the kernel that makes them if they are not fused.
     source = theta if fused else table
     making = () if fused else (Launch(net.width * (theta + table), net.width * (theta + table)),)
     samples, sectors = 4 * batch, row(batch)
@@ -111,21 +111,21 @@ def launches(net: Network, batch: int) -> Iterator[Launch]:
 
 
 def bound(net: Network, batch: int, gpu: Gpu) -> float:
-    """Seconds of forward and backward at least."""
+    """A lower bound on the seconds of forward and backward."""
     return sum(gpu.launch + max(k.memory / gpu.memory, k.cache / gpu.cache) for k in launches(net, batch))
 
 
 def adam(net: Network, gpu: Gpu) -> float:
-    """Seconds of the optimiser at least: four arrays read, three written."""
+    """A lower bound on the seconds of the optimizer: four arrays read, three written."""
     return 7 * 4 * net.parameters * net.layers * net.width / gpu.memory
 
 
 def difflogic(net: Network, batch: int, gpu: Gpu) -> float:
-    """Seconds at least of the same step in the design of difflogic's CUDA kernels.
+    """A lower bound on the seconds of the same step in the design of difflogic's CUDA kernels.
 
     Sixteen weights for each gate, int64 indices, a softmax as a pass of its own, two backward kernels that each read g
-    and x, 32 partial sums for each of four per gate through memory, and a device synchronisation after each of the
-    three kernels, so that neither a graph nor a queue of launches hides what the host takes.
+    and x, 32 partial sums for each of four per gate through memory, and a device synchronization after each of the
+    three kernels, so that neither a graph nor a queue of launches hides the time of the host.
     """
     samples, sectors = 4 * batch, row(batch)
     weights, partial = 64, 32 * 4 * 4
@@ -143,7 +143,7 @@ def difflogic(net: Network, batch: int, gpu: Gpu) -> float:
             cache = net.width * (2 * (weights + 3 * SECTOR + 2 * sectors) + 8 + sectors)
             kernels.append(Launch(memory, cache))
         for kernel in kernels:
-            total += gpu.call + gpu.synchronise + max(kernel.memory / gpu.memory, kernel.cache / gpu.cache)
+            total += gpu.call + gpu.synchronize + max(kernel.memory / gpu.memory, kernel.cache / gpu.cache)
         total += max(DIFFLOGIC_SMALL_LAUNCHES * gpu.call, small / gpu.memory)
     return total
 
@@ -159,7 +159,7 @@ def table() -> str:
         for batch in (1, 25, 100):
             light, op = bound(DEEP_M, batch, gpu), bound(original, batch, gpu)
             theirs = difflogic(original, batch, gpu)
-            optimiser = f"{1e3 * adam(DEEP_M, gpu):.2f} / {1e3 * adam(original, gpu):.2f}"
-            cells = [gpu.name, str(batch), f"{1e3 * light:.2f}", f"{1e3 * op:.2f}", optimiser]
+            optimizer = f"{1e3 * adam(DEEP_M, gpu):.2f} / {1e3 * adam(original, gpu):.2f}"
+            cells = [gpu.name, str(batch), f"{1e3 * light:.2f}", f"{1e3 * op:.2f}", optimizer]
             lines.append("| " + " | ".join([*cells, f"{1e3 * theirs:.1f}", f"{op / theirs:.0%}"]) + " |")
     return "\n".join(lines)

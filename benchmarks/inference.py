@@ -1,11 +1,11 @@
-"""Samples a second of circuits on one core, uint8 features to labels, against the exported C in the same run.
+"""Samples per second of circuits on one core, uint8 features to labels, against the exported C in the same run.
 
     python benchmarks/inference.py NET.gl [NET.gl ...]     trained circuits, and made ones
-    python benchmarks/inference.py --made                  made circuits alone
+    python benchmarks/inference.py --made                  only made circuits
 
-The rival is ``gatelight export --to c`` compiled with gcc -O3 -march=native, 64 samples in a machine word. Each is
-called again and again for a while, in turns; times are CPU time of one thread, medians of the turns. Nothing is
-reported unless all answers are equal first. What the engine moves and computes stands beside the machine's limits.
+The rival is ``gatelight export --to c`` compiled with gcc -O3 -march=native, 64 samples per machine word. Each is
+called repeatedly for a while, interleaved; times are CPU time of one thread, medians of the rounds. Nothing is
+reported unless all answers are equal first. What the engine moves and computes is shown with the machine's limits.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def compiled_c(circuit: Circuit, folder: Path) -> tuple[Callable[[NDArray[np.uin
 
 
 def limits() -> dict[str, float]:
-    """What one core reaches with rows of 512 bits: functions of three bits, and reads in no order from two caches."""
+    """What one core reaches with rows of 512 bits: functions of three bits, and random reads from two caches."""
     generator = np.random.default_rng(0)
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder) / "limits.so"

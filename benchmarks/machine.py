@@ -14,7 +14,7 @@ import torch
 
 
 def describe() -> dict[str, str | int | float]:
-    """Facts to print beside every figure; rates are of one thread."""
+    """Facts to print with every figure; rates are of one thread."""
     return {
         "cpu": _cpu_name(),
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
@@ -33,10 +33,10 @@ def cpu_time(function: Callable[[], object], repeat: int) -> float:
 def interleaved(
     functions: dict[str, Callable[[], object]], repeat: int, clock: Callable[[], float] = time.thread_time
 ) -> dict[str, float]:
-    """Median seconds of each function, measured in turns so that a busy moment hits all of them.
+    """Median seconds of each function, measured interleaved, so that a busy moment hits all of them.
 
-    In every turn a function runs once before it is timed: a training step follows one of its own kind, and must find
-    in the cache what that has left, not what a rival has.
+    In every round a function runs once before it is timed: a training step follows one of its own kind, and must find
+    in the cache what that step has left, not what a rival has.
     """
     times: dict[str, list[float]] = {name: [] for name in functions}
     for _ in range(repeat):
@@ -52,10 +52,10 @@ def sustained(
     seconds: float = 0.03,
     clock: Callable[[], float] = time.thread_time,
 ) -> dict[str, float]:
-    """Median seconds of a call when calls follow each other, of CPU time of this thread, measured in turns.
+    """Median seconds of a call when calls follow each other, of CPU time of this thread, measured interleaved.
 
-    In every turn a function is called for a while before it is timed for as long: a processor needs some milliseconds
-    of one kind of work to come to its speed.
+    In every round a function is called for a while before it is timed for as long: a processor needs some milliseconds
+    of one kind of work to reach full speed.
     """
     times: dict[str, list[float]] = {name: [] for name in functions}
     for _ in range(repeat):
@@ -89,7 +89,7 @@ def _once(function: Callable[[], object], clock: Callable[[], float]) -> float:
 
 
 def _call_for(function: Callable[[], object], seconds: float, clock: Callable[[], float]) -> float:
-    """Mean seconds of a call, called again and again until the time is over."""
+    """Mean seconds of a call, called repeatedly until the time is over."""
     calls, begun = 0, clock()
     while True:
         function()

@@ -26,14 +26,14 @@ def main() -> None:
     """Print the table."""
     cpu.set_threads(2)
     batch, width = 100, 12_000
-    print(f"{width:,} gates a layer, batch {batch}")
-    print(f"{'layers':>6}  {'mode':<10}{'MB':>8}  {'of 4 bytes x gates x batch':>28}  {'bytes a gate':>12}")
+    print(f"{width:,} gates per layer, batch {batch}")
+    print(f"{'layers':>6}  {'mode':<10}{'MB':>8}  {'of 4 bytes x gates x batch':>28}  {'bytes per gate':>14}")
     for mode in ("keep", "keep-bf16", "recompute"):
         for layers in (4, 20, 40, 80, 160):
             taken = extra_bytes(layers, width, batch, mode)
             gates = layers * width
             ratio = taken / (4 * gates * batch)
-            print(f"{layers:>6}  {mode:<10}{taken / 1e6:>8.1f}  {ratio:>28.2f}  {taken / gates:>12.0f}")
+            print(f"{layers:>6}  {mode:<10}{taken / 1e6:>8.1f}  {ratio:>28.2f}  {taken / gates:>14.0f}")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""Training steps a second with one thread and with all, on an idle machine and beside a busy process.
+"""Training steps per second with one thread and with all, on an idle machine and under load.
 
     python benchmarks/threads.py
 
-A step is the whole of one: gather, encode, forward, loss, backward, Adam, on the MNIST S network with random images.
+A step is a whole training step: gather, encode, forward, loss, backward, Adam, on MNIST S with random images.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from gatelight.ops.backends import cpu
 
 
 def steps_per_second(threads: int, torch_threads: int, steps: int, batch: int = 100) -> float:
-    """Whole training steps a second, from the median step."""
+    """Whole training steps per second, from the median step."""
     cpu.set_threads(threads)
     torch.set_num_threads(torch_threads)
     net = models.build("mnist", seed=0)
@@ -49,7 +49,7 @@ def _burn() -> None:
 
 
 def main() -> None:
-    """Measure every combination in turns."""
+    """Measure every combination, interleaved."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--rounds", type=int, default=5)
@@ -59,16 +59,16 @@ def main() -> None:
     found: dict[str, list[float]] = {}
     for _ in range(arguments.rounds):
         for busy in (False, True):
-            neighbour = multiprocessing.get_context("spawn").Process(target=_burn, daemon=True)
+            neighbor = multiprocessing.get_context("spawn").Process(target=_burn, daemon=True)
             if busy:
-                neighbour.start()
+                neighbor.start()
                 time.sleep(1)
             for threads, torch_threads in ((1, 1), (cores, 1), (cores, cores)):
                 key = f"{'busy' if busy else 'idle'}, {threads} kernel threads, {torch_threads} of torch"
                 found.setdefault(key, []).append(steps_per_second(threads, torch_threads, arguments.steps))
             if busy:
-                neighbour.kill()
-                neighbour.join()
+                neighbor.kill()
+                neighbor.join()
     result = {key: round(statistics.median(values), 1) for key, values in found.items()}
     for key, value in result.items():
         print(f"{key:<45}{value:>8.1f} steps/s")

@@ -5,11 +5,11 @@
     python benchmarks/train_step.py --quick            few repetitions
 
 Times are CPU time of one thread; ``--threads`` adds wall time at many threads. Steps are interleaved, as they
-follow each other in training: each is repeated for a while before it is timed for as long. Medians over the turns.
+follow each other in training: each is repeated for a while before it is timed for as long. Medians over the rounds.
 Nothing is reported unless the kernels' values and gradients equal the reference first. Rivals compute the same network
-with its gates in the order in which they were drawn; ours have hidden ones linked (wiring/linking.py), as in models.
-Wide layers are wired as in our models, too: every second one inside clusters; "random wiring" is without. With both
-cifar-s and cifar-m among the cases, their steps are also measured interleaved: how time grows with the gates.
+with its gates in the order in which they were drawn; ours have hidden gates linked (wiring/linking.py), as in models.
+Wide layers are wired as in our models: every second one inside clusters; "random wiring" is without. With both
+cifar-s and cifar-m among the cases, their steps are also interleaved, to show how time grows with the gates.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class FeatureMajorTorch(nn.Module):
 
     Args:
         layers: The layers to copy.
-        fused: Three ``addcmul`` in place of the polynomial as one writes it down.
+        fused: Three ``addcmul`` instead of the polynomial in its usual form.
     """
 
     def __init__(self, layers: list[LogicDense], fused: bool) -> None:
@@ -92,10 +92,10 @@ class FeatureMajorTorch(nn.Module):
         return x
 
 
-#: Seconds of a turn beside rivals that take up to 20 times as long.
+#: Seconds of a round, with rivals that take up to 20 times as long.
 RIVALS_TURN = 0.1
 
-#: Groups of the last layer where it is wired in clusters.
+#: Groups of the last layer if it is wired in clusters.
 CLASSES = 10
 
 
@@ -142,7 +142,7 @@ def on_reference(function: Callable[[], None]) -> Callable[[], None]:
 
 
 def check_equal(case: Case) -> None:
-    """Leave with an error unless values and gradients of the kernels equal the reference on a slice of the batch."""
+    """Exit with an error unless values and gradients of the kernels equal the reference on a slice of the batch."""
     layers = make_layers(case)
     x = torch.rand(min(case.batch, 20), case.features)
     weights = torch.randn(len(x), case.width)
@@ -223,7 +223,7 @@ def growth(repeat: int) -> dict[str, float]:
 
 
 def _torchlogix(case: Case) -> nn.Module | None:
-    """The same network in torchlogix where it is installed (0.2.2 needs Python 3.12)."""
+    """The same network in torchlogix if it is installed (0.2.2 needs Python 3.12)."""
     if case.arity != 2 or importlib.util.find_spec("torchlogix") is None:
         return None
     from torchlogix.layers import LogicDense as Theirs  # type: ignore[import-not-found]
@@ -263,18 +263,18 @@ def show(
             adds, moved = MULTIPLY_ADDS * work, CACHE_BYTES * work
             of_peak = adds / float(facts["multiply_adds_g_per_s"])
             of_copy = moved / float(facts["copy_gb_per_s"])
-            print(f"  {adds:.1f} G multiply-adds/s, {100 * of_peak:.0f} % of a matrix product's")
+            print(f"  {adds:.1f} G multiply-adds/s, {100 * of_peak:.0f}% of a matrix product's")
             print(f"  {moved:.0f} GB/s through the caches, {of_copy:.1f} x the copy bandwidth of memory")
     if grows:
         print(
-            f"\ncifar-m in turns with cifar-s: {grows['cifar-m']:.1f} and {grows['cifar-s']:.2f} ms, "
+            f"\ncifar-m interleaved with cifar-s: {grows['cifar-m']:.1f} and {grows['cifar-s']:.2f} ms, "
             f"{grows['times the time']:.1f} times the time for {grows['times the gates']:.1f} times the gates"
         )
     print(f"\npeak memory of the process: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6:.2f} GB")
 
 
 def main() -> None:
-    """Run the cases that were asked for."""
+    """Run the requested cases."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--case", action="append", choices=[*CASES, *conv_step.CASES], help="a case (default: all)")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads(), help="threads of the wall time")

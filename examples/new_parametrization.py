@@ -1,4 +1,4 @@
-"""A parametrization of one's own: a gate's table as a sum of Walsh functions, squashed into [0, 1].
+"""A parametrization of your own: a gate's table as a sum of Walsh functions, squashed into [0, 1].
 
 Run it: python examples/new_parametrization.py
 """
@@ -25,13 +25,13 @@ class Walsh(Parametrization):
         return 2**self.arity
 
     def init(self, gates: int, init: Init, generator: torch.Generator) -> Tensor:
-        """Coefficients of tables that lean to what the init asks for, with a little noise."""
+        """Coefficients of tables that lean to the functions of the init, with a little noise."""
         signs = 2.0 * init.target_tables(gates, self.arity, generator) - 1.0
         noise = torch.randn(gates, self.parameters, generator=generator)
         return 3.0 * signs @ self._functions(noise) / self.parameters + 0.1 * noise
 
     def table(self, theta: Tensor) -> Tensor:
-        """Soft tables; rounding them at 1/2 is the default."""
+        """Relaxed tables; rounding them at 1/2 is the default."""
         return torch.sigmoid(theta @ self._functions(theta))
 
     def _functions(self, like: Tensor) -> Tensor:

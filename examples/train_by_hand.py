@@ -1,4 +1,4 @@
-"""A network of one's own and a training loop of one's own, from pixels to the labels of a circuit.
+"""A network and a training loop of your own, from pixels to the labels of a circuit.
 
 Run it: python examples/train_by_hand.py
 """

@@ -263,7 +263,7 @@ def test_unknown_simd_and_threads_are_refused(circuit: Circuit) -> None:
     with pytest.raises(ValueError, match=r"simd must be one of .*base.*, got 'sse9'"):
         Engine(circuit, simd="sse9")
     for threads in (0, -1, 1.5, True, "2"):
-        with pytest.raises(ValueError, match="threads must be a whole number from 1 on"):
+        with pytest.raises(ValueError, match="threads must be a whole number of at least 1"):
             Engine(circuit, threads=threads)  # type: ignore[arg-type]
 
 

@@ -163,7 +163,7 @@ def network(**options: Any) -> LogicNetwork:
         (lambda: layer(tree_depth=0), "depth must be a whole number of at least 1"),
         (lambda: layer(wiring=Leaves(3)), "channels_per_tree must be from 1 to 2"),
         (lambda: layer()(torch.rand(1, 3, 8, 8)), r"takes \[batch, 2, h, w\], got shape \(1, 3, 8, 8\)"),
-        (lambda: layer()(torch.rand(1, 2, 2, 8)), "no room for a window"),
+        (lambda: layer()(torch.rand(1, 2, 2, 8)), "too small for a window"),
         (lambda: OrPool2d(0), "at least 1"),
         (lambda: OrPool2d(3)(torch.rand(1, 1, 2, 5)), "at least 3 pixels"),
         (lambda: LogicConvStack([]).steps, "at least one LogicConv2d"),

@@ -1,4 +1,4 @@
-"""Data sets: checked arrays from official files, fetched where they are missing, and from a user's own files."""
+"""Data sets: checked arrays from official files, fetched if they are missing, and from a user's own files."""
 
 from gatelight.data.catalog import TASKS, Status, available, check, get, is_table, load, names
 from gatelight.data.dataset import Dataset, Split, validation_split

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO, Any
 
 _BLOCK = 1 << 18
-#: Room for tar headers, padding and the small text files that lie beside the data.
+#: Room for tar headers, padding and the small text files that come with the data.
 _SLACK = 1 << 20
 #: What gzip and tarfile raise on altered bytes; BadGzipFile is an OSError, but one about the content.
 _DAMAGE = (
@@ -35,7 +35,7 @@ class Member:
 
 
 class _Bounded(io.RawIOBase):
-    """A stream that refuses to give more than a number of bytes, against archives that unpack without end."""
+    """A stream that refuses to give more than a number of bytes, as a guard against archives that unpack endlessly."""
 
     def __init__(self, stream: gzip.GzipFile, limit: int) -> None:
         self._stream = stream
@@ -54,9 +54,9 @@ class _Bounded(io.RawIOBase):
 
 
 def extract(archive: Path, members: Sequence[Member], folder: Path) -> None:
-    """Write the named members below the folder, each checked and renamed into place when it is whole.
+    """Write the named members below the folder, each checked and renamed into place when it is complete.
 
-    Only regular files whose path is exactly that of a member are looked at, so links, absolute paths and ".."
+    Only regular files whose path is exactly that of a member are read, so links, absolute paths and ".."
     in the archive have no effect.
 
     Raises:

@@ -1,8 +1,8 @@
 """Random resized crops and flips of a batch of images, in native code or plain torch.
 
 For training images only, and before they are encoded as bits. All random numbers of a batch are drawn first, in
-:func:`draw_boxes`; :func:`apply_boxes` is then a pure function of each image and its box, so a batch may be cut
-in slices and gives the same result, as it does for any number of threads.
+:func:`draw_boxes`; :func:`apply_boxes` is then a pure function of each image and its box, so the result
+is the same for any number of threads and if a batch is cut into slices.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from gatelight.ops.backends.cpu import images as native
 
 _ATTEMPTS = 10
 #: Values resampled at a time on a CPU: small enough for its cache and for the allocator to reuse the memory, which
-#: halves the time against one pass over a batch of 100 images of 3 x 32 x 32.
+#: halves the time compared with one pass over a batch of 100 images of 3 x 32 x 32.
 _CHUNK = 1 << 16
 
 
@@ -36,8 +36,8 @@ def augment(
         generator: The source of randomness, on the CPU.
         flip: Mirror left and right with probability 0.5.
         crop: Crop at random.
-        scale: Least and greatest share of the area that a crop covers.
-        ratio: Least and greatest width over height of a crop, drawn uniformly in its logarithm.
+        scale: Smallest and largest share of the area that a crop covers.
+        ratio: Smallest and largest width over height of a crop, drawn uniformly in its logarithm.
 
     Returns:
         float32 in [0, 1], [batch, channels, height, width].
@@ -75,7 +75,7 @@ def draw_boxes(
             raise ValueError(f"{name} must be a range of positive numbers, got ({low}, {high})")
     if scale[1] > 1:
         raise ValueError(f"scale is a share of the area, at most 1, got {scale[1]}")
-    # One row for each image; in double precision, so that rounding to whole pixels has no ties to get wrong.
+    # One row for each image; in double precision, so that rounding to whole pixels meets no ties.
     drawn = torch.rand(batch, 2 * _ATTEMPTS + 3, dtype=torch.float64, generator=generator)
     boxes = torch.zeros(batch, 5, dtype=torch.int64)
     boxes[:, 2] = height

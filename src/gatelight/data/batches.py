@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 
 class Batches:
-    """The order of the data: epoch e is a permutation drawn from (seed, e), batches run on across epochs.
+    """The order of the data: epoch e is a permutation drawn from (seed, e), and batches continue across epochs.
 
     >>> order = Batches(samples=5, batch=2, seed=0)
     >>> sorted([*order.at(0), *order.at(1), order.at(2)[0]])       # the first epoch

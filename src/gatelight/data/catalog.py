@@ -28,7 +28,7 @@ from gatelight.names import nearest
 SOURCES: dict[str, Source] = {
     source.name: source for source in sorted(values_in(sets, Source), key=lambda source: source.place)
 }
-#: What each of them asks of a network.
+#: The task of each of them.
 TASKS: Mapping[str, Task] = MappingProxyType({name: source.task for name, source in SOURCES.items()})
 
 
@@ -52,12 +52,12 @@ class Status:
 
 
 def names() -> tuple[str, ...]:
-    """The names that :func:`load` knows, beside paths of .npz and .csv files."""
+    """The names that :func:`load` knows, besides paths of .npz and .csv files."""
     return tuple(SOURCES)
 
 
 def task(name: str) -> Task:
-    """What a data set asks of a network.
+    """The task of a data set: shape, classes, and whether its inputs are bits.
 
     >>> task("cifar100")
     Task(shape=(3, 32, 32), classes=100, binary=False)
@@ -78,9 +78,9 @@ def load(
     Args:
         name: One of :func:`names`, or the path of an ``.npz`` or ``.csv`` file.
         folder: The data folder; by default ``$GATELIGHT_DATA``, else ``gatelight`` in the user's cache folder.
-        download: False to raise for a missing file rather than fetch it.
+        download: False to raise an error for a missing file instead of fetching it.
         progress: Called with what is fetched, the bytes done and the total.
-        encoding: For a ``.csv`` file: that of another table, whose ranges, words and classes then hold for this one.
+        encoding: For a ``.csv`` file: that of another table, whose ranges, words and classes are used here.
 
     Raises:
         ValueError: If the name is unknown, or files are missing or damaged.
@@ -89,7 +89,7 @@ def load(
     if is_table(name):
         return load_csv(Path(name).expanduser(), encoding)
     if encoding is not None:
-        raise ValueError(f"an encoding is for .csv files, and {name} is none")
+        raise ValueError(f"an encoding applies only to .csv files, and {name} is not one")
     if Path(name).suffix.lower() == ".npz":
         return load_npz(Path(name).expanduser())
     source = find(name)
@@ -106,8 +106,8 @@ def is_table(name: str) -> bool:
 def available(folder: str | Path | None = None, *, deep: bool = True) -> list[Status]:
     """The state of every data set in the folder.
 
-    With ``deep`` each one that is there is loaded, which takes a few seconds for all of them; without it only
-    the presence of its files is looked at.
+    With ``deep`` each data set that is present is loaded, which takes a few seconds for all of them; otherwise
+    only the presence of its files is checked.
     """
     return [check(name, folder, deep=deep) for name in SOURCES]
 
@@ -146,7 +146,7 @@ def get(
     Args:
         name: One of :func:`names`.
         folder: The data folder, as for :func:`load`.
-        replace: True to fetch files that are there as well (damaged ones, say).
+        replace: True to also fetch files that are present (for example damaged ones).
         progress: Called as for :func:`load`.
     """
     ensure(find(name).files, _folder(folder), replace=replace, progress=progress)

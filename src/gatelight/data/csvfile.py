@@ -3,11 +3,11 @@
 The first row names the columns; one that looks like a row of data is refused. The label is the column called
 ``label``, ``class`` or ``target`` (in any case), else the last one; its values are the classes in sorted order, and
 numbers that are equal (0 and 0.0) are one class. Every other column is a feature: one of numbers is kept if all of it
-lies in [0, 1], else scaled by the least and greatest value of the train split and clipped; one of words becomes a bit
+lies in [0, 1], else scaled by the smallest and largest value of the train split and clipped; one of words becomes a bit
 for each word. A fifth of the rows (always the same) is the test split.
 
 The dataset keeps this as its :class:`~gatelight.data.encoding.Encoding`. Another table that is read with it is encoded
-by the same ranges, words and classes; its columns may stand in any order.
+by the same ranges, words and classes; its columns may be in any order.
 """
 
 from __future__ import annotations
@@ -59,14 +59,14 @@ class _Table:
 
 
 def load_csv(path: Path, encoding: Encoding | None = None) -> Dataset:
-    """Read a data set from a ``.csv`` file, see the module's text for its layout.
+    """Read a data set from a ``.csv`` file, see the module's docstring for its layout.
 
     Args:
         path: The file.
-        encoding: That of a dataset read before, by which this one is read too; None finds it from the train rows.
+        encoding: The encoding of an earlier dataset, used for this one too; None finds it from the train rows.
 
     Raises:
-        ValueError: If the file is no such table, or does not fit the encoding; the message names file, line and column.
+        ValueError: If the file is not such a table, or does not fit the encoding; the message says where.
     """
     table = _read_table(path)
     rest, held = holdout(len(table.lines), TEST_FRACTION, seed=0)
@@ -90,7 +90,7 @@ def all_rows(dataset: Dataset) -> Split:
 
 
 def _find_encoding(table: _Table, train: NDArray[np.int64]) -> Encoding:
-    """How a table is encoded by itself."""
+    """The encoding found from a table itself."""
     label = _label_column(table)
     columns = []
     for index, name in enumerate(table.names):
@@ -199,12 +199,12 @@ def _check_names(where: str, names: tuple[str, ...], columns: tuple[tuple[str, .
 
 
 def _data_in(names: tuple[str, ...], columns: tuple[tuple[str, ...], ...]) -> str:
-    """Why the first row must be data, or nothing: it would be lost without a word."""
+    """Why the first row must be data, or nothing. As a header it would be dropped silently."""
     if all(_NUMBER.fullmatch(name) for name in names):
         return "holds only numbers"
     below = columns or ((),) * len(names)
     pairs = list(zip(names, below, strict=True))
-    # Names may be numbers where one says which column is the label.
+    # Names may be numbers if one of them says which column is the label.
     if any(name.lower() in _LABEL_NAMES and name not in cells for name, cells in pairs):
         return ""
     for number, (name, cells) in enumerate(pairs, 1):
@@ -237,7 +237,7 @@ def _classes(table: _Table, label: int) -> tuple[str, ...]:
 
 
 def _labels(table: _Table, label: int, classes: tuple[str, ...]) -> NDArray[np.int64]:
-    """The class of each row; numbers are compared by their value where all classes are numbers."""
+    """The class of each row; numbers are compared by value if all classes are numbers."""
     cells = table.columns[label]
     _check_cells(table, label)
     key = class_name if all(NUMBER.fullmatch(name) for name in classes) else str
@@ -249,7 +249,7 @@ def _labels(table: _Table, label: int, classes: tuple[str, ...]) -> NDArray[np.i
 
 
 def _check_cells(table: _Table, index: int) -> None:
-    """Refuse cells that are empty, and columns of decimal commas, which would pass for words."""
+    """Refuse cells that are empty, and columns of decimal commas, which would be taken for words."""
     cells = table.columns[index]
     if "" in cells:
         raise ValueError(f"{table.cell(cells.index(''), index)}: empty")

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from gatelight.data.encoding import Encoding, class_name
 from gatelight.names import shorten
 
-#: More classes than this are taken for a mistake (labels that are really measurements or row numbers).
+#: More classes than this are treated as a mistake (labels that are really measurements or row numbers).
 MAX_CLASSES = 10_000
 
 
@@ -57,14 +57,14 @@ class Dataset:
     (dtype('uint8'), (1, 2, 2))
 
     Attributes:
-        name: What the dataset is called.
+        name: The name of the dataset.
         train: The split to learn from.
         test: The split to measure on; agrees with ``train`` in shape and dtype.
         classes: The name of each class.
         feature_names: The name of each feature, or () for images.
         binary: True if ``x`` holds only 0 and 1, so that no thermometer is needed; it is then float32.
         encoding: For a table, how its columns became features.
-        notes: What the reader of a file decided, in lines that a user should see.
+        notes: Decisions made while reading a file, in lines that a user should see.
 
     Raises:
         ValueError: If shapes, dtypes, values or labels break the rules above.
@@ -139,10 +139,10 @@ class Dataset:
 
 
 def validation_split(split: Split, fraction: float, seed: int) -> tuple[Split, Split]:
-    """Take a random part of a split away for validation: (rest, validation).
+    """Hold out a random part of a split for validation: (rest, validation).
 
     The validation part has ``round(fraction * n)`` rows, at least one; both parts keep the order of the rows.
-    The choice depends on n, ``fraction`` and ``seed`` alone.
+    The choice depends only on n, ``fraction`` and ``seed``.
 
     >>> rows = Split(np.zeros((10, 4), np.float32), np.arange(10))
     >>> rest, validation = validation_split(rows, 0.2, seed=0)
@@ -167,7 +167,7 @@ def holdout(count: int, fraction: float, seed: int) -> tuple[NDArray[np.int64], 
 
 
 def class_labels(values: NDArray[Any], where: str) -> NDArray[np.int64]:
-    """Whole-number labels as int64 [n], refused where they cannot be labels at all."""
+    """Whole-number labels as int64 [n], refused if they cannot be labels."""
     if values.dtype.kind not in "iu":
         raise ValueError(f"{where}: labels must be whole numbers, got dtype {values.dtype}")
     if values.ndim != 1:
@@ -178,7 +178,7 @@ def class_labels(values: NDArray[Any], where: str) -> NDArray[np.int64]:
 
 
 def class_order(given: Sequence[str], wanted: Sequence[str], where: str) -> NDArray[np.int64]:
-    """Where each of the given classes stands among the wanted ones, by name, int64 [given].
+    """The index of each given class among the wanted ones, by name, int64 [given].
 
     >>> class_order(("no", "yes"), ("yes", "no"), "mine"), class_order(("0", "1"), ("1.0", "0.0"), "mine")
     (array([1, 0]), array([1, 0]))
@@ -193,7 +193,7 @@ def class_order(given: Sequence[str], wanted: Sequence[str], where: str) -> NDAr
 
 def is_bits(*arrays: NDArray[Any]) -> bool:
     """Whether all values are 0 or 1."""
-    # The look at a few values spares most data the whole comparison.
+    # For most data a few values are enough to skip the full comparison.
     return all(_all_bits(values[:8]) and _all_bits(values) for values in arrays)
 
 
@@ -202,7 +202,7 @@ def _all_bits(values: NDArray[Any]) -> bool:
 
 
 def _as_inputs(given: Any, where: str, binary: bool) -> NDArray[Any]:
-    """Inputs as a :class:`Split` has them; values are checked later."""
+    """Inputs in the form that a :class:`Split` has; values are checked later."""
     x = np.asarray(given)
     if x.dtype.kind not in "fiub":
         raise ValueError(f"{where}: inputs must be numbers, got dtype {x.dtype}")
@@ -214,7 +214,7 @@ def _as_inputs(given: Any, where: str, binary: bool) -> NDArray[Any]:
             f"got {_describe(x)}{single_sample(x)}"
         )
     if x.dtype.kind in "bf":
-        with np.errstate(over="ignore"):  # what is too large for float32 is out of range anyway
+        with np.errstate(over="ignore"):  # values too large for float32 are out of range anyway
             return x.astype(np.float32, copy=False)
     if x.size and (x.min() < 0 or x.max() > 255):
         raise ValueError(f"{where}: whole-number inputs must lie in 0..255, got {x.min()}..{x.max()}")
@@ -231,10 +231,10 @@ def _as_labels(given: Any, where: str) -> NDArray[np.int64]:
 
 
 def single_sample(x: NDArray[Any]) -> str:
-    """A hint for inputs that lack the axis of the samples, or nothing."""
+    """A hint for inputs that lack the batch axis, or nothing."""
     if x.ndim not in (0, 1):
         return ""
-    return f"; a single sample is [1, {x.size}], as x[None] makes it" if x.ndim else "; this is a single number"
+    return f"; a single sample is [1, {x.size}]: pass x[None]" if x.ndim else "; this is a single number"
 
 
 def _check_split(where: str, split: Split, dataset: Dataset) -> None:
@@ -257,7 +257,7 @@ def _check_split(where: str, split: Split, dataset: Dataset) -> None:
 
 def _check_names(where: str, kind: str, names: tuple[str, ...]) -> None:
     for name in names:
-        # Names are shown on terminals and in plots, so control characters and broken text stop here.
+        # Names are shown on terminals and in plots, so control characters and broken text are refused here.
         if not isinstance(name, str) or not name or not name.isprintable():
             raise ValueError(f"{where}: a {kind} name must be printable text, got {name!r:.60}")
     if len(set(names)) != len(names):
@@ -269,7 +269,7 @@ def check_unit_range(x: NDArray[Any], where: str) -> None:
     low, high = x.min(), x.max()
     if low >= 0 and high <= 1:
         return
-    # A NaN anywhere makes both extremes NaN, so the comparison above is the whole fast path.
+    # A NaN anywhere makes both extremes NaN, so the comparison above is all that valid data needs.
     if not np.isfinite(x).all():
         row = int(np.argwhere(~np.isfinite(x))[0, 0])
         raise ValueError(f"{where}: inputs must be finite, row {row} holds {x[row][~np.isfinite(x[row])][0]}")

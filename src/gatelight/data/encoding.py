@@ -45,8 +45,8 @@ class Column:
         return tuple(f"{self.name}={word}" for word in self.words) if self.words else (self.name,)
 
     def numbers(self, values: NDArray[np.float64]) -> NDArray[np.float32]:
-        """A column of numbers as features in [0, 1]; all 0 where the column that was learned from was constant."""
-        # Halves, because the difference of two finite numbers may not be finite.
+        """A column of numbers as features in [0, 1]; all 0 if the training column was constant."""
+        # Computed on halves, because the difference of two finite numbers may not be finite.
         span = self.high / 2 - self.low / 2
         scaled = (values / 2 - self.low / 2) / span if span > 0 else np.zeros_like(values)
         return np.clip(scaled, 0, 1).astype(np.float32)
@@ -72,7 +72,7 @@ class Encoding:
         return tuple(name for column in self.columns for name in column.features)
 
     def to_dict(self) -> dict[str, Any]:
-        """The encoding as values that JSON has."""
+        """The encoding as values that JSON can hold."""
         columns = [
             {"name": c.name, "words": list(c.words)} if c.words else {"name": c.name, "low": c.low, "high": c.high}
             for c in self.columns
@@ -84,7 +84,7 @@ def from_dict(values: Any, where: str) -> Encoding:
     """The inverse of :meth:`Encoding.to_dict`.
 
     Raises:
-        ValueError: If the values are no encoding; ``where`` says whose they are.
+        ValueError: If the values are not an encoding; ``where`` names their source.
     """
     try:
         columns = tuple(
@@ -102,7 +102,7 @@ def from_dict(values: Any, where: str) -> Encoding:
 
 
 def class_name(text: str) -> str:
-    """The name of a class: numbers that are equal have one name, the shortest whole form where there is one.
+    """The name of a class: numbers that are equal have one name, the shortest whole-number form if there is one.
 
     >>> class_name("0.0"), class_name("-0"), class_name("1e2"), class_name("0.50"), class_name("red")
     ('0', '0', '100', '0.5', 'red')

@@ -1,12 +1,12 @@
 """Downloads the official files: several mirrors, checksums, resume, and an atomic rename at the end.
 
-A file is downloaded under a private name beside its place, hashed, and only then renamed, so that a file with
-its proper name is always whole. Two processes that want the same file at once each write their own private
+A file is downloaded under a private name in the same folder, hashed, and only then renamed, so that a file with
+its proper name is always complete. Two processes that want the same file at once each write their own private
 file; the last rename wins and both copies are the same bytes. An interrupted download becomes ``NAME.part``,
 which the next one takes over (by renaming it, so only one can) and continues with an HTTP range request.
 
 The packages pooch and platformdirs do not replace this: pooch neither resumes nor tries a second mirror, and fetching
-must work where only the core is installed.
+must work if only the core is installed.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Remote:
         urls: Where it is published, best first.
         digest: "sha256:..." or "md5:..." of its bytes.
         size: Its size in bytes.
-        aliases: Other places where a copy that is already there is accepted.
+        aliases: Other places where an existing copy is accepted.
         members: For a tar.gz: the files to take out of it; the archive itself is not kept.
     """
 
@@ -59,7 +59,7 @@ class Remote:
 
 
 class _MirrorError(Exception):
-    """A mirror did not deliver; ``again`` tells whether asking it once more may help."""
+    """A mirror did not deliver; ``again`` says whether a retry may help."""
 
     def __init__(self, reason: str, *, again: bool = False) -> None:
         super().__init__(reason)
@@ -77,7 +77,7 @@ def default_folder() -> Path:
         base = str(Path.home() / "Library" / "Caches")
     else:
         base = os.environ.get("XDG_CACHE_HOME", "")
-        if not Path(base).is_absolute():  # the XDG specification tells us to ignore relative paths
+        if not Path(base).is_absolute():  # the XDG specification says to ignore relative paths
             base = str(Path.home() / ".cache")
     return Path(base) / "gatelight"
 
@@ -91,7 +91,7 @@ def locate(remote: Remote, folder: Path) -> Path | None:
 
 
 def missing(files: Iterable[Remote], folder: Path) -> list[Remote]:
-    """Those files that the folder lacks, wholly or in part."""
+    """The files of which the folder lacks all or a part."""
     return [remote for remote in files if not _complete(remote, folder)]
 
 
@@ -107,9 +107,9 @@ def ensure(
 
     Args:
         files: What is wanted.
-        folder: The data folder; it is made if need be.
-        download: False to raise for a missing file rather than fetch it.
-        replace: True to fetch files that are there as well, over the old ones.
+        folder: The data folder; it is made if needed.
+        download: False to raise an error for a missing file instead of fetching it.
+        replace: True to also fetch files that are present, and replace them.
         progress: Called as bytes arrive.
 
     Raises:
@@ -134,7 +134,7 @@ def ensure(
 
 
 def altered(files: Iterable[Remote], folder: Path) -> list[Path]:
-    """Those files that are there under their own name but are not the published bytes; compressed ones may differ."""
+    """The files that are present under their own name but differ from the published bytes; compressed ones may."""
     there = [(folder / remote.path, remote) for remote in files if not remote.path.endswith(".gz")]
     return [path for path, remote in there if path.is_file() and _digest(path, remote.digest) != remote.digest]
 
@@ -187,14 +187,14 @@ def _from_mirror(url: str, remote: Remote, private: Path, progress: Progress | N
         if _digest(private, remote.digest) == remote.digest:
             return
         private.unlink()
-        # Bytes from an older download may be at fault, so the mirror gets a fresh start.
+        # Bytes from an older download may be wrong, so the mirror gets a fresh start.
         if not resumed:
             break
     raise _MirrorError(f"checksum differs from {remote.digest}")
 
 
 def _receive(url: str, remote: Remote, out: BinaryIO, progress: Progress | None) -> bool:
-    """Append the rest of the file to ``out``; tell whether bytes that were there before were kept."""
+    """Append the rest of the file to ``out``; return whether earlier bytes were kept."""
     done = out.seek(0, os.SEEK_END)
     if done == remote.size:
         return True
@@ -257,7 +257,7 @@ def _take_over(part: Path, private: Path) -> None:
     candidates = [part]
     for other in part.parent.glob(f"{part.name}.*-*"):
         with suppress(OSError):
-            # Its owner would have given up by now; if it is merely suspended the checksum still protects us.
+            # Its owner would have given up by now; if it is only suspended, the checksum still protects us.
             if now - other.stat().st_mtime > _ABANDONED_AFTER:
                 candidates.append(other)
     for candidate in candidates:
@@ -268,7 +268,7 @@ def _take_over(part: Path, private: Path) -> None:
 
 
 def _hand_back(private: Path, part: Path) -> None:
-    """Leave what an unfinished download has got to the next one."""
+    """Leave the bytes of an unfinished download for the next one."""
     with suppress(OSError):
         if private.stat().st_size:
             private.replace(part)

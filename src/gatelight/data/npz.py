@@ -13,8 +13,8 @@ x                       becomes
 either                  bools and arrays of only 0 and 1 become bits: float32, a binary dataset
 ======================  =======================================================================================
 
-Images with the channels last are recognized by a last axis of 1, 3 or 4 where the first is none of these, and noted.
-Where the shape leaves it open the file is refused, unless it holds ``layout``, the string ``channels-first`` or
+Images with the channels last are recognized by a last axis of 1, 3 or 4 if the first is not, and noted.
+If the shape does not decide, the file is refused, unless it holds ``layout``, the string ``channels-first`` or
 ``channels-last``. ``y`` holds whole numbers from 0. :func:`load_samples` reads samples to label.
 """
 
@@ -53,7 +53,7 @@ _DAMAGE = (
 
 
 def load_npz(path: Path) -> Dataset:
-    """Read a data set from an ``.npz`` file, see the module's text for its layout.
+    """Read a data set from an ``.npz`` file, see the module's docstring for its layout.
 
     Raises:
         ValueError: If the file is damaged, lacks an array or holds values that break the rules.
@@ -71,7 +71,7 @@ def load_npz(path: Path) -> Dataset:
         rest, held = holdout(len(x), TEST_FRACTION, seed=0)
         x_train, y_train, x_test, y_test = x[rest], y[rest], x[held], y[held]
     else:
-        known = ", ".join(sorted(arrays)) or "nothing of use"
+        known = ", ".join(sorted(arrays)) or "nothing usable"
         raise ValueError(f"{path}: must hold x_train, y_train, x_test, y_test, or x and y; found {known}")
     if x_train.shape[1:] != x_test.shape[1:]:
         raise ValueError(f"{path}: train and test inputs have shapes {list(x_train.shape)} and {list(x_test.shape)}")
@@ -91,7 +91,7 @@ def load_npz(path: Path) -> Dataset:
         Split(test, test_labels),
         classes,
         _names(arrays, "feature_names", path),
-        # Whole numbers mean 0..255, unless there is nothing but 0 and 1; one rule for all parts.
+        # Whole numbers mean 0..255, unless all are 0 or 1; one rule for all parts.
         binary=is_bits(train, test),
         notes=(note,) if note else (),
     )
@@ -101,12 +101,12 @@ class Samples(NamedTuple):
     """What :func:`load_samples` finds.
 
     Attributes:
-        x: Inputs as the file has them, but images as [n, channels, height, width].
+        x: Inputs as they are in the file, but images as [n, channels, height, width].
         y: Labels, int64 [n], or None.
         classes: Names of the classes, or ().
         rows: Which rows these are: ``all``, ``test`` or ``train``.
         total: How many rows the file has.
-        notes: What was decided on the way, in lines that a user should see.
+        notes: Decisions made while reading, in lines that a user should see.
     """
 
     x: NDArray[Any]
@@ -118,14 +118,14 @@ class Samples(NamedTuple):
 
 
 def load_samples(path: Path, rows: str | None = None) -> Samples:
-    """Read inputs, and the labels beside them, from an ``.npz`` file; of an ``.npy`` file its array.
+    """Read inputs, and labels if there are any, from an ``.npz`` file, or the array of an ``.npy`` file.
 
-    Numbers stay as they are in the file, whatever their range: whoever takes them says what they mean.
+    Numbers stay as they are in the file, whatever their range: the caller decides what they mean.
 
     Args:
         path: The file.
         rows: ``test`` or ``train``, the rows that :func:`load_npz` puts there, or ``all`` in the order of the file (the
-            train rows first where it has both). None is ``test`` where the file has such a split, else ``all``.
+            train rows first if it has both). None means ``test`` if the file has such a split, else ``all``.
 
     Raises:
         ValueError: If the file is damaged, has no inputs or not these rows, or breaks the rules.
@@ -156,7 +156,7 @@ def _sources(arrays: dict[str, NDArray[Any]], path: Path) -> tuple[str, ...]:
         return ("x",)
     if "x_test" in arrays:
         return ("x_test",)
-    raise ValueError(f"{path}: has no array x or x_test, only {', '.join(sorted(arrays)) or 'nothing of use'}")
+    raise ValueError(f"{path}: has no array x or x_test, only {', '.join(sorted(arrays)) or 'nothing usable'}")
 
 
 def _choose(
@@ -259,9 +259,9 @@ def _channels_first(x: NDArray[Any], layout: str | None, where: str) -> tuple[ND
 
 
 def _channels_are_last(shape: tuple[int, ...], layout: str | None, where: str) -> bool:
-    """Whether images of a shape (a, b, c) have their channels last; refused where one cannot tell.
+    """Whether images of a shape (a, b, c) have their channels last; refused if that is unclear.
 
-    One of a and c is 1, 3 or 4, or both are and the other two axes of one reading alone are a square.
+    One of a and c is 1, 3 or 4; or both are, and the other two axes form a square in only one of the two readings.
     """
     if layout is not None:
         return layout == "channels-last"
@@ -274,10 +274,10 @@ def _channels_are_last(shape: tuple[int, ...], layout: str | None, where: str) -
         return False
     if could_be_last and not could_be_first:
         return True
-    # A square with something else behind it is more likely an image than that many channels.
+    # A square followed by another axis is more likely an image than that many channels.
     if not could_be_first and not (squares[1] and last < first):
         return False
-    # Of one channel, and one pixel high or wide, both readings are the same numbers.
+    # With one channel, and one pixel high or wide, both readings give the same numbers.
     if first == last == 1:
         return False
     raise ValueError(
@@ -299,7 +299,7 @@ def _names(arrays: dict[str, NDArray[Any]], key: str, path: Path) -> tuple[str, 
 
 
 def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
-    """The arrays with names that matter here; others are not even looked at."""
+    """The arrays with names that matter here; others are not read."""
     arrays: dict[str, NDArray[Any]] = {}
     left = MAX_BYTES
     try:
@@ -324,9 +324,9 @@ def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
 
 
 def _read_array(file: IO[bytes], size: int, where: str) -> NDArray[Any]:
-    """Read one array of ``size`` bytes, header included; allocate only what the header and the size agree on.
+    """Read one array of ``size`` bytes, including the header; allocate only what the header and the size agree on.
 
-    With the last byte zipfile compares the checksum, so the whole of ``size`` must be read.
+    Zipfile compares the checksum at the last byte, so all of ``size`` must be read.
     """
     start = file.read(8)
     if start[:6] != b"\x93NUMPY" or start[6:7] not in (b"\x01", b"\x02", b"\x03"):

@@ -13,16 +13,16 @@ from gatelight.data.task import Task
 
 @dataclass(frozen=True)
 class Source:
-    """A data set that can be loaded by name. Those that stand in a file of ``data/sets/`` make up the catalog.
+    """A data set that can be loaded by name. Those in the files of ``data/sets/`` make up the catalog.
 
     Attributes:
-        name: For :func:`gatelight.data.load` and the command.
-        task: What it asks of a network; what ``load`` gives must agree with it.
+        name: Its name in :func:`gatelight.data.load` and the command.
+        task: Its shape and classes; the result of ``load`` must agree with it.
         description: What it is, in a few words.
-        load: Reads it from the data folder, where its files are by then.
+        load: Reads it from the data folder, to which its files have been fetched.
         files: The published files, with checksums.
         package: For data that comes with a Python package: the name to import and the name to install.
-        place: Where it stands in lists: ascending, and by file and line where equal.
+        place: Its position in lists: ascending; equal ones by file and line.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""What a data set asks of a network."""
+"""The task that a data set sets for a network."""
 
 from __future__ import annotations
 

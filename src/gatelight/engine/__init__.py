@@ -1,4 +1,4 @@
-"""The bit-packed engine: runs a circuit at tens of millions of samples a second, with no compiler at run time."""
+"""The bit-packed engine: runs a circuit at tens of millions of samples per second, without a compiler at run time."""
 
 from gatelight.engine.benchmark import Benchmark, bench
 from gatelight.engine.engine import Engine

@@ -92,7 +92,7 @@ def check(status: int) -> None:
 
 
 def aligned(array: NDArray[Any]) -> NDArray[Any]:
-    """The array, or a copy of it where it does not start or step by whole elements."""
+    """The array, or a copy of it if it does not start or step by whole elements."""
     if array.flags.aligned:
         return array
     return np.array(array, order="C")

@@ -1,12 +1,12 @@
-"""How a circuit runs when nobody chooses: what :meth:`Circuit.scores` and :meth:`Circuit.predict` call.
+"""How a circuit runs by default: what :meth:`Circuit.scores` and :meth:`Circuit.predict` call.
 
 The native library runs a circuit many times faster than numpy does, but has to prepare it first, which takes as long as
 numpy takes for some hundred samples. So the first few samples are left to :mod:`gatelight.circuit.evaluate`. When numpy
 has taken, or would take, as long as preparing does, the circuit is prepared for the interpreter; when it has run on as
 many samples as pay for machine code, for that. No sequence of calls takes more than about twice as long as the better
-of the two ways. Where there is no native library, numpy does it all. Results and errors are the same either way.
+of the two ways. Without the native library, numpy does everything. Results and errors are the same either way.
 
-What was prepared is kept for as long as the circuit lives, but not in the circuit: circuits stay frozen, and can be
+A prepared program is kept as long as its circuit exists, but not in the circuit: circuits stay frozen, and can be
 copied and pickled.
 """
 
@@ -25,10 +25,10 @@ from gatelight.circuit.features import Rows
 from gatelight.circuit.ir import Circuit
 from gatelight.engine.program import Program, available
 
-#: Samples that pay for machine code: making it takes about 1 us a gate and saves about 1 ps a gate and sample.
+#: Samples that pay for machine code: making it takes about 1 us per gate and saves about 1 ps per gate and sample.
 CODE_PAYS = 1_000_000
 
-#: Seconds that preparing takes: in any case, and for each gate.
+#: Seconds that preparing takes: a fixed part, and a part per gate.
 _PREPARE, _PREPARE_GATE = 2e-4, 7e-7
 #: Seconds that numpy takes for each gate and sample of a large batch.
 _NUMPY_GATE = 4e-9
@@ -42,7 +42,7 @@ class _State:
         samples: How many samples it has run on.
         seconds: How long numpy has worked on it.
         program: What the native library prepared, if anything.
-        code: Whether ``program`` is machine code, where that is possible.
+        code: Whether ``program`` is machine code, if that is possible.
     """
 
     samples: int = 0
@@ -82,7 +82,7 @@ def _by_numpy(circuit: Circuit, rows: Rows) -> NDArray[np.int32]:
 
 
 def _choose(circuit: Circuit, samples: int) -> Program | None:
-    """What to run so many samples with, prepared now if that pays; None for numpy."""
+    """The program to run this many samples with, prepared now if that pays off; None for numpy."""
     if not available():
         return None
     with _lock:
@@ -94,7 +94,7 @@ def _choose(circuit: Circuit, samples: int) -> Program | None:
             return None
         if program is not None and state.code >= code:
             return program
-    # Two threads may both prepare the circuit here; either result will do.
+    # Two threads may both prepare the circuit here; either result is fine.
     try:
         program = Program(circuit, code=code)
     except MemoryError:

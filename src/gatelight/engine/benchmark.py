@@ -21,17 +21,17 @@ from gatelight.engine.program import Stats
 
 @dataclass(frozen=True)
 class Benchmark:
-    """What :func:`bench` measured, in lines that read well: ``print(result)``.
+    """What :func:`bench` measured. ``print(result)`` shows it in a few lines.
 
     Attributes:
         gates: Gates of the circuit.
         depth: Gates on its longest path.
         outputs: Bits that are summed.
-        batch: Samples of a call.
+        batch: Samples per call.
         threads: Threads that share a batch.
-        seconds_to_prepare: What it took to make the engine.
+        seconds_to_prepare: Time to make the engine.
         samples_per_second: From uint8 features to labels, in calls of ``batch`` samples.
-        seconds_for_one: A call with one sample, from Python.
+        seconds_for_one: Time of a call with one sample, from Python.
         stats: What the engine is made of.
     """
 
@@ -66,10 +66,10 @@ def bench(
 
     Args:
         circuit: The circuit.
-        batch: Samples of a call.
-        seconds: How long to measure throughput; the latency takes a quarter of it more.
+        batch: Samples per call.
+        seconds: How long to measure throughput; the latency takes another quarter of that.
         threads: Threads that share a batch.
-        code: Whether to make machine code where that is possible.
+        code: Whether to make machine code if possible.
     """
     if batch < 1 or seconds <= 0 or threads < 1:
         raise ValueError(f"batch, seconds and threads must be positive, got {batch}, {seconds} and {threads}")

@@ -24,14 +24,14 @@ __all__ = ["Engine", "Stats", "available"]
 class Engine:
     """A circuit prepared for this machine. It equals the circuit bit for bit.
 
-    :meth:`Circuit.scores` and :meth:`Circuit.predict` use the engine by themselves. An ``Engine`` is for those who want
-    to choose: threads, machine code from the first sample on, or a SIMD path.
+    :meth:`Circuit.scores` and :meth:`Circuit.predict` use the engine by themselves. Use an ``Engine`` to
+    choose the threads, machine code from the first sample, or a SIMD path.
 
     Args:
         circuit: The circuit; a simplified one runs faster.
         simd: ``avx512``, ``avx2`` or ``base``; None takes the best, or the one that ``GATELIGHT_SIMD`` names.
         threads: How many threads share a batch.
-        code: Whether to run machine code that is made for the circuit in memory, where that is possible: for ``avx512``
+        code: Whether to run machine code that is made for the circuit in memory, if possible: for ``avx512``
             on Unix, if the system allows it. Otherwise the circuit is interpreted.
 
     An engine may be used by several threads at once.
@@ -56,7 +56,7 @@ class Engine:
     @threads.setter
     def threads(self, threads: int) -> None:
         if isinstance(threads, bool) or not isinstance(threads, int | np.integer) or threads < 1:
-            raise ValueError(f"threads must be a whole number from 1 on, got {threads!r}")
+            raise ValueError(f"threads must be a whole number of at least 1, got {threads!r}")
         # More threads than this only cost memory, whatever the caller thinks.
         self._threads = min(int(threads), 4 * (os.cpu_count() or 1))
 

@@ -57,12 +57,12 @@ class Stats:
 
 
 def available() -> bool:
-    """Whether the native library that holds the engine is there; :func:`gatelight.native.why_not` says why not."""
+    """Whether the native library that holds the engine is loaded; :func:`gatelight.native.why_not` says why not."""
     return abi.load() is not None
 
 
 class Program:
-    """A prepared circuit. It does not refer to the circuit, so whoever keeps it does not keep the circuit alive.
+    """A prepared circuit. It holds no reference to the circuit, so it does not keep the circuit alive.
 
     It may be used by several threads at once. Arguments are those of :class:`~gatelight.engine.Engine`.
     """
@@ -128,5 +128,5 @@ class Program:
             self._handle, kind, rows.ctypes.data, rows.strides[0], len(rows), threads, scores, labels
         )
         if status == abi.BAD_ARGUMENT:
-            self.encoder.check(rows)  # raises with the place of what is wrong
+            self.encoder.check(rows)  # raises an error that says what is wrong and where
         abi.check(status)

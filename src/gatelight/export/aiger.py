@@ -54,5 +54,5 @@ FORMAT = Format(
     ".aig",
     aiger,
     _files,
-    (Option("ascii", False, "text in place of binary"),),
+    (Option("ascii", False, "text instead of binary"),),
 )

@@ -57,7 +57,7 @@ def blif(circuit: Circuit, name: str = "net") -> str:
 
 
 def _cover(gate: Gate) -> list[str]:
-    """The entries that are one, or those that are zero where they are fewer."""
+    """The entries that are one, or those that are zero if they are fewer."""
     arity = len(gate.operands)
     if arity == 0:
         return ["1"] if gate.table else []
@@ -69,7 +69,7 @@ def _cover(gate: Gate) -> list[str]:
 
 
 def _words(keyword: str, words: Sequence[str]) -> str:
-    """A line of words, continued where it is long."""
+    """A line of words, continued if it is long."""
     rows = [" ".join(words[at : at + _WORDS_PER_LINE]) for at in range(0, len(words), _WORDS_PER_LINE)]
     return " \\\n ".join([f"{keyword} {rows[0]}", *rows[1:]]) if rows else keyword
 

@@ -40,8 +40,8 @@ def c(circuit: Circuit, name: str = "net") -> dict[str, str]:
         int32_t net_one_u8(const uint8_t *features, int32_t *scores, net_word *scratch);
 
     What a byte and a float mean depends on the circuit's ``feature_kind``; the header says so. It also says what
-    happens to values out of range, which C cannot refuse. Scratch memory of ``NET_SCRATCH`` words is the caller's, so
-    several threads may run the network at once. Gates that no output needs are left out.
+    happens to values out of range, which C cannot refuse. The caller provides ``NET_SCRATCH`` words of scratch
+    memory, so several threads may run the network at once. Gates that no output needs are left out.
 
     Args:
         circuit: The circuit.

@@ -97,7 +97,7 @@ $includes
 static const int32_t ${net}_bias[${NET}_CLASSES] = {$bias};
 """
 
-# The bits of eight samples are gathered in bytes first, because a loop over bytes vectorises best.
+# The bits of eight samples are gathered in bytes first, because a loop over bytes vectorizes best.
 ENCODER = """
 static void ${net}_encode_$type(const $ctype *features, size_t lanes, ${net}_word *w)
 {

@@ -16,8 +16,8 @@ class Option:
     """A choice that a format offers: a keyword argument of its functions and an option of the command.
 
     Attributes:
-        name: Such as ``pipeline``, for ``--pipeline``.
-        default: What it is if nobody says otherwise: False for a flag, else a whole number.
+        name: Its name, such as ``pipeline`` for ``--pipeline``.
+        default: Its default: False for a flag, else a whole number.
         help: One line.
     """
 
@@ -34,7 +34,7 @@ class Format:
         name: Its name in ``gatelight.export`` and on the command line.
         title: Its name in a sentence.
         description: One line: what is written.
-        suffix: How the name of the main file ends.
+        suffix: The ending of the main file's name.
         function: Takes a circuit and what the format needs; returns text, bytes or several texts by file name.
         files: Takes a circuit, a name for it and the options as keywords; returns the contents by file name.
         options: What users can choose.

@@ -1,4 +1,4 @@
-"""The order in which generated code makes the input bits, such that it reads memory in runs.
+"""The order in which generated code makes the input bits, so that it reads memory in runs.
 
 >>> from gatelight.circuit.random import layered_circuit
 >>> plan(layered_circuit(40, (8,)), np.arange(40)).runs
@@ -43,10 +43,10 @@ class Plan(NamedTuple):
 
 
 def plan(circuit: Circuit, needed: NDArray[np.int64]) -> Plan:
-    """Order the needed input bits so that bits of neighbouring features are neighbours.
+    """Order the needed input bits so that bits of neighboring features are neighbors.
 
     With several thresholds for each feature, the first of every feature come first, then the second, and so on.
-    Where bits that are not needed leave gaps too many, all bits are made: that is still faster than a look-up.
+    If bits that are not needed leave too many gaps, all bits are made: that is still faster than a look-up.
     """
     order = _ordered(circuit, needed)
     if order.gather:

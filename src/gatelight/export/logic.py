@@ -1,4 +1,4 @@
-"""Gates as expressions of ``~ & ^ |``, which C and Verilog write alike.
+"""Gates as expressions of ``~ & ^ |``, which C and Verilog write the same way.
 
 >>> expression(0b0110, 2).format("a", "b")
 '(a ^ b)'
@@ -122,7 +122,7 @@ def _split(table: int, arity: int) -> _Found:
 
 
 def _split_on(table: int, arity: int, slot: int) -> _Found:
-    """``f = s & high | ~s & low`` for operand s, or a shorter form of it where there is one."""
+    """``f = s & high | ~s & low`` for operand s, or a shorter form of it if there is one."""
     s, rest = f"{{{slot}}}", [f"{{{k}}}" for k in range(arity) if k != slot]
     full = (1 << (1 << (arity - 1))) - 1
     low_table, high_table = cofactors(table, arity, slot)

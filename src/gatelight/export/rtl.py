@@ -1,7 +1,7 @@
-"""A circuit as hardware, in no language: wires, what computes each of them, and the registers between them.
+"""A circuit as hardware, independent of a language: wires, what computes each of them, and the registers between them.
 
 :func:`build` walks over the gates, the sums and the comparison of the classes once. A language writes the resulting
-:class:`Design` line by line and decides nothing but words.
+:class:`Design` line by line and decides only the words.
 
 >>> from gatelight.circuit.random import layered_circuit
 >>> circuit = layered_circuit(8, (12, 12), classes=3)
@@ -26,11 +26,11 @@ class Signal(NamedTuple):
     """A wire, a port or a constant.
 
     Attributes:
-        name: Of the wire or port; empty for a constant.
+        name: Name of the wire or port; empty for a constant.
         width: Its bits.
-        level: Gates, adders and comparators on the longest path to it; None for what never changes.
+        level: Gates, adders and comparators on the longest path to it; None for a constant.
         signed: Whether it is a number in two's complement.
-        value: Of a constant.
+        value: Value of a constant.
     """
 
     name: str
@@ -41,7 +41,7 @@ class Signal(NamedTuple):
 
 
 class Slice(NamedTuple):
-    """As many bits of a port as the wire has, from bit ``low`` on."""
+    """As many bits of a port as the wire has, from bit ``low``."""
 
     low: int
 
@@ -116,7 +116,7 @@ class Design:
         pipeline: After how many levels there are registers; 0 for none.
         latency: Clock edges from an input to its scores and label.
         wires: In an order in which each reads only ports and earlier wires.
-        delays: How many registers follow each signal that has some; :func:`stages` names what lies behind them.
+        delays: How many registers follow each signal that has some; :func:`stages` names the signals after them.
         scores: One for each class, all of the last stage.
         label: The class with the highest score.
     """
@@ -131,7 +131,7 @@ class Design:
 
 
 def stages(signal: Signal, delay: int) -> list[str]:
-    """The names of a signal before and behind each of its registers.
+    """The names of a signal before and after each of its registers.
 
     >>> stages(Signal("n7"), 2)
     ['n7', 'n7_d1', 'n7_d2']
@@ -185,7 +185,7 @@ class _Builder:
         self.delays: dict[Signal, int] = {}
 
     def stage(self, level: int) -> int:
-        """How many registers lie before what has this level."""
+        """How many registers come before this level."""
         return (level - 1) // self.pipeline if self.pipeline and level else 0
 
     def at(self, signal: Signal, stage: int) -> Signal:
@@ -208,7 +208,7 @@ class _Builder:
         signed: bool = False,
         levels: int = 1,
     ) -> Signal:
-        """Add a wire, so many levels above its operands."""
+        """Add a wire, a number of levels above its operands."""
         known = [operand.level for operand in operands if operand.level is not None]
         level = levels + max(known) if known else None
         signal = Signal(name, width, level, signed)
@@ -224,7 +224,7 @@ class _Builder:
         if self.pipeline:
             top = max((signal.level or 0 for signal in [*scores, label]), default=0)
             stage = self.stage(top) + 1
-        # From the highest class on: registers are written in the order in which they are asked for.
+        # From the highest class down: registers are written in the order in which they are requested.
         last = [self.at(score, stage) for score in reversed(scores)]
         result = self.at(label, stage)
         return Design(width, self.pipeline, stage, tuple(self.wires), self.delays, tuple(reversed(last)), result)
@@ -251,7 +251,7 @@ def _inputs(builder: _Builder, circuit: Circuit, needed: list[int], encoder: boo
         return {net: builder.wire(f"n{net}", Slice(net), [port], levels=0) for net in needed}
     levels = byte_levels(circuit.encoder_threshold, circuit.feature_kind).tolist()
     port = Signal("features", 8 * circuit.features, 0)
-    # A comparison that always comes out the same is not one, and tools warn of it.
+    # A comparison that always gives the same result is a constant, and tools warn about it.
     fixed = {-1: Signal("", value=1), 255: Signal("", value=0)}
     feature: dict[int, Signal] = {}
     nets = {}

@@ -1,4 +1,4 @@
-"""Where generated code keeps its nets: an array whose places are used again when their net is no longer needed.
+"""Where generated code keeps its nets: an array whose places are reused when their net is no longer needed.
 
 Nothing here knows which language the code is in.
 
@@ -41,8 +41,8 @@ def allocate(outputs: Sequence[int], inputs: Sequence[int], steps: Sequence[Step
     no longer needed by then.
 
     Args:
-        outputs: The nets that must be there at the end, in order; a net may be there more than once.
-        inputs: The nets that are there at the start, in order.
+        outputs: The nets that the array must hold at the end, in order; a net may occur more than once.
+        inputs: The nets that the array holds at the start, in order.
         steps: The statements in order; each reads inputs and what earlier ones computed.
     """
     last = {net: index for index, step in enumerate(steps) for net in step.reads}

@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeAlias
 
 from gatelight.export.logic import Gate
 
-#: An operand of a statement: a net, or the statement that is written in its place.
+#: An operand of a statement: a net, or the statement that is written instead of it.
 Operand: TypeAlias = "int | Statement"
 
 #: How many gates one statement may hold. A gate read by one gate only is written inside it, up to this size.

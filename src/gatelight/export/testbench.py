@@ -109,7 +109,7 @@ def _expected(circuit: Circuit, vectors: ArrayLike, encoder: bool) -> tuple[NDAr
         return bits, group_sums(circuit, circuit.outputs_of(bits))
     features = np.asarray(vectors)
     if features.dtype != np.uint8:
-        raise ValueError(f"vectors must be uint8 features where the encoder is included, got {features.dtype}")
+        raise ValueError(f"vectors must be uint8 features if the encoder is included, got {features.dtype}")
     scores = circuit.scores(features)
     return features.reshape(len(features), circuit.features), scores
 

@@ -21,7 +21,7 @@ from gatelight.export.format import Format, Option
 from gatelight.export.names import check_identifier, class_lines
 from gatelight.export.testbench import verilog_testbench
 
-#: Names inside the module; a module of such a name would hide them.
+#: Names inside the module; a module with such a name would hide them.
 _INNER = re.compile(r"clk|bits|features|scores|label|(n|f|s|score|later|winner|best)[0-9][0-9_d]*|r_\w*")
 
 #: What a byte of ``features`` is, by the circuit's kind.
@@ -31,7 +31,7 @@ _FEATURES = {
     "reals": "a byte u that stands for the number u",
 }
 
-# Registers are instances of a module of their own, some bits in each: Icarus looks up each name of an always block
+# Registers are instances of a separate module, some bits in each: Icarus looks up each name of an always block
 # among all names of its module, and its time also grows with the square of what one clock drives.
 _REGISTERS_PER_INSTANCE = 32
 _REGISTER = """\
@@ -52,8 +52,8 @@ def verilog(circuit: Circuit, name: str = "net", pipeline: int = 0, encoder: boo
     """A module with the outputs ``scores`` and ``label``.
 
     Its input is ``bits``, input bit i at bit i, or with ``encoder`` ``features``, where feature i is the byte at
-    ``features[8 * i +: 8]`` (u stands for u / 255 where the circuit's features are bytes, for u where they are reals;
-    where they are bits, any byte other than 0 counts as 1). Score c is ``scores[width * c +: width]`` in two's
+    ``features[8 * i +: 8]`` (u means u / 255 if the circuit's features are bytes, and u if they are reals;
+    if they are bits, any byte other than 0 counts as 1). Score c is ``scores[width * c +: width]`` in two's
     complement; ``label`` is the first class with the highest score. Gates that no output needs are left out.
 
     Args:

@@ -1,6 +1,6 @@
 """The ops that evaluate gates: one layer, a chain of dense layers, and trees of gates over images."""
 
-from gatelight.ops import schemas  # noqa: F401  (the ops are defined before the files below register what they do)
+from gatelight.ops import schemas  # noqa: F401  (defines the ops before the files below register their kernels)
 from gatelight.ops.connections import check_fanin
 from gatelight.ops.conv import conv, conv_chain
 from gatelight.ops.convshape import ConvShape

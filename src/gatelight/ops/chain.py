@@ -12,7 +12,7 @@ from gatelight.ops.connections import check_tensors
 
 
 def check_given(x: Tensor, thetas: Tensors) -> None:
-    """Raise a ValueError unless x and every theta are tensors, as what follows takes for granted."""
+    """Raise a ValueError unless x and every theta are tensors, as the code after it assumes."""
     check_tensors(x=x)
     for theta in thetas:
         if not isinstance(theta, Tensor):
@@ -34,7 +34,7 @@ def split(tensors: Tensors, layers: int) -> tuple[Tensor, Tensors, Tensors, Tens
 
 
 def to_op(x: Tensor, thetas: Tensors, needs: Sequence[bool], found: Gradients) -> tuple[Tensor, list[Tensor]]:
-    """Gradients as a registered op returns them: contiguous, and an empty tensor where none is needed."""
+    """Gradients as a registered op returns them: contiguous, and an empty tensor if none is needed."""
     every = [
         grad.contiguous() if need and grad is not None else like.new_empty(0)
         for like, need, grad in zip([x, *thetas], needs, [found[0], *found[1]], strict=True)
@@ -43,6 +43,6 @@ def to_op(x: Tensor, thetas: Tensors, needs: Sequence[bool], found: Gradients) -
 
 
 def from_op(needs: Sequence[bool], grad_x: Tensor, grad_thetas: Tensors) -> Gradients:
-    """Gradients as autograd takes them, of those that :func:`to_op` made."""
+    """Gradients as autograd takes them, from those that :func:`to_op` made."""
     every = [grad if need else None for need, grad in zip(needs, [grad_x, *grad_thetas], strict=True)]
     return every[0], every[1:]

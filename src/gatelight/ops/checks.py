@@ -1,4 +1,4 @@
-"""What the ops demand of their operands: shapes, dtypes and devices, for every backend alike."""
+"""What the ops require of their operands: shapes, dtypes and devices, the same for every backend."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def check_layers(x: Tensor, fanins: Sequence[Tensor], thetas: Sequence[Tensor], 
             raise ValueError(f"fanin must be [gates, arity], got {tuple(fanin.shape)}")
         gates, arity = fanin.shape
         if check_theta(theta, map, arity) != gates:
-            raise ValueError(f"theta must have {gates} rows as fanin has, got {tuple(theta.shape)}")
+            raise ValueError(f"theta must have {gates} rows like fanin, got {tuple(theta.shape)}")
         _check_types(x, fanin, theta, "theta")
         check_fanin(fanin, features)
         features = gates
@@ -60,7 +60,7 @@ def check_images(
     thetas: Sequence[Tensor],
     maps: Sequence[str],
 ) -> None:
-    """Raise a ValueError unless x are images of the first shape, shapes follow on one another and leaves lie inside."""
+    """Raise a ValueError unless x are images of the first shape, shapes fit each other and leaves are in range."""
     check_lengths(shapes=shapes, fanins=fanins, thetas=thetas, maps=maps)
     check_tensors(x=x)
     image = tuple(x.shape[1:])

@@ -1,7 +1,7 @@
 """Connections are checked before a kernel reads them, once for each state of a tensor.
 
-A kernel reads ``x[fanin]`` without looking: an index out of range would read stray memory. So every path to a kernel
-comes through :func:`check_fanin`, which remembers what it has seen in :class:`~gatelight.ops.seen.Seen`.
+A kernel reads ``x[fanin]`` without a check: an index out of range would read stray memory. So every path to a kernel
+goes through :func:`check_fanin`, which remembers what it has seen in :class:`~gatelight.ops.seen.Seen`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _in_range = Seen()
 
 
 def check_tensors(**named: object) -> None:
-    """Raise a ValueError that names the first argument that is no tensor.
+    """Raise a ValueError that names the first argument that is not a tensor.
 
     >>> check_tensors(x=torch.ones(2), fanin=[[0, 1]])
     Traceback (most recent call last):
@@ -48,7 +48,7 @@ def _check_values(fanin: Tensor, features: int) -> None:
         raise ValueError(f"fanin must hold whole numbers, got {fanin.dtype}")
     if fanin.numel() == 0:
         return
-    if fanin.dtype in (torch.uint16, torch.uint32, torch.uint64):  # which torch can hardly do anything with
+    if fanin.dtype in (torch.uint16, torch.uint32, torch.uint64):  # torch supports few operations on these
         fanin = fanin.long()
     low, high = (int(v) for v in torch.aminmax(fanin))
     if low < 0 or high >= features:

@@ -1,7 +1,7 @@
 """Convolutional logic layers: trees of gates over images, and a chain of such layers as one op.
 
 As for dense layers (:mod:`gatelight.ops.dense`) an ``autograd.Function`` runs in eager mode, and the registered op
-``gatelight::conv_chain_fwd`` where torch captures a graph.
+``gatelight::conv_chain_fwd`` when torch captures a graph.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def conv(x: Tensor, fanin: Tensor, table: Tensor, shape: ConvShape) -> Tensor:
     Args:
         x: Images, [batch, channels, height, width].
         fanin: Leaves ``(channel * kernel + dy) * kernel + dx``, int32 [trees, leaves].
-        table: Tables [trees * gates of a tree, 2**arity], a tree from its root on, level by level.
+        table: Tables [trees * gates of a tree, 2**arity], each tree from its root, level by level.
         shape: The geometry.
 
     Returns:
@@ -48,7 +48,7 @@ def conv_chain(
 ) -> Tensor:
     """Evaluate a chain of convolutional layers, differentiable in x and in every theta.
 
-    Forward keeps one value for each pooled output; backward evaluates the trees again.
+    Forward keeps one value for each pooled output; backward recomputes the trees.
 
     >>> shape = ConvShape(channels=1, height=4, width=4, kernel=2, depth=1, pool=3)
     >>> one_and, fanin = torch.tensor([[0.0, 0.0, 0.0, 1.0]]), torch.tensor([[0, 3]], dtype=torch.int32)
@@ -77,7 +77,7 @@ def conv_chain(
     check_images(x, shapes, fanins, thetas, maps)
     rows = x.flatten(1).t()
     name = backend_for(x, *thetas, shapes=shapes)
-    if name == "reference":  # which autograd and torch's transforms see through
+    if name == "reference":  # autograd and torch's transforms can differentiate it
         out = reference.conv_chain(rows, shapes, fanins, thetas, maps)
     elif differentiable:
         out = _ConvChain.apply(rows, name, tuple(shapes), tuple(maps), *fanins, *thetas)  # type: ignore[no-untyped-call]

@@ -9,32 +9,32 @@ from torch import Tensor
 
 from gatelight import truthtable
 
-#: Larger trees are a mistake, and would not fit into memory.
+#: Larger trees are a mistake and would not fit in memory.
 MAX_LEVELS = 64
 MAX_LEAVES = 1 << 20
 
 
 @dataclass(frozen=True)
 class ConvShape:
-    """A layer of trees of gates over the windows of an image, with max-pooling behind it.
+    """A layer of trees of gates over the windows of an image, with max-pooling after it.
 
-    A tree of arity n and depth d has n**d leaves. Its gates are stored from the root on, level by level: gate i reads
-    the nodes ``n i + 1 ... n i + n``, and nodes from ``tree_gates`` on are the leaves.
+    A tree of arity n and depth d has n**d leaves. Its gates are stored from the root, level by level: gate i reads
+    the nodes ``n i + 1 ... n i + n``, and nodes from ``tree_gates`` are the leaves.
 
     >>> shape = ConvShape(channels=3, height=8, width=8, kernel=3, padding=1, pool=2)
     >>> shape.leaves, shape.tree_gates, shape.out_height, shape.out_width
     (8, 7, 4, 4)
 
     Attributes:
-        channels: Of the input.
-        height: Of the input, in pixels.
-        width: Of the input, in pixels.
+        channels: Channels of the input.
+        height: Height of the input, in pixels.
+        width: Width of the input, in pixels.
         kernel: Side of the window.
         padding: Zeros around the image.
         stride: Steps between windows.
         depth: Levels of gates in a tree.
         arity: Inputs of a gate.
-        pool: Side of the pooling window, which moves by its side; 1 is none. What does not fill a window is dropped.
+        pool: Side of the pooling window, which moves by its side; 1 means none. Incomplete windows are dropped.
     """
 
     channels: int
@@ -60,7 +60,7 @@ class ConvShape:
             raise ValueError(f"padding must not be negative, got {self.padding}")
         if self.out_height < 1 or self.out_width < 1:
             raise ValueError(
-                f"an image of {self.height} x {self.width} with padding {self.padding} has no room for a window of "
+                f"an image of {self.height} x {self.width} with padding {self.padding} is too small for a window of "
                 f"{self.kernel} x {self.kernel} and pooling of {self.pool} x {self.pool}"
             )
 

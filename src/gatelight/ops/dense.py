@@ -1,8 +1,8 @@
 """A chain of dense logic layers as one op.
 
 In eager mode an ``autograd.Function`` calls the backend: at batch 1 a dispatch through ``torch.library`` would cost as
-much as several layers. Where torch captures a graph (``torch.compile``, ``torch.export``, ``jit.trace``, fake tensors)
-the registered op ``gatelight::dense_chain_fwd`` takes its place, so that a chain is one node. Both run the same code.
+much as several layers. When torch captures a graph (``torch.compile``, ``torch.export``, ``jit.trace``, fake tensors)
+the registered op ``gatelight::dense_chain_fwd`` is used instead, so that a chain is one node. Both run the same code.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def dense_chain(
         memory: What forward leaves for backward: ``keep`` (one value for each gate and sample; of every second layer
             only, where those read inside clusters of wide ones), ``keep-bf16`` (one of two bytes for each),
             ``recompute`` (those of three layers; on a GPU the inputs of about sqrt(layers) layers), or ``auto``:
-            ``keep``, but ``recompute`` on the CPU where activations take more than a GiB. The reference keeps all.
+            ``keep``, but ``recompute`` on the CPU if activations take more than a GiB. The reference keeps all.
 
     Returns:
         Outputs of the last layer [batch, gates], a transposed view of [gates, batch].

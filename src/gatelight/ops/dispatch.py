@@ -2,7 +2,7 @@
 
 ``GATELIGHT_BACKEND`` (``auto``, ``cpu``, ``triton`` or ``reference``) chooses at the start, :func:`set_backend` later.
 ``auto`` takes the kernels of the tensors' device and says once if they are missing; ``cpu`` and ``triton`` do the same
-and raise an error where theirs are missing. With ``TRITON_INTERPRET=1``, ``triton`` takes tensors on the CPU too.
+and raise an error if theirs are missing. With ``TRITON_INTERPRET=1``, ``triton`` takes tensors on the CPU too.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ def set_backend(name: str) -> None:
     global _chosen
     check_name("backend", name, NAMES)
     if name == "cpu" and native.load() is None:
-        raise ValueError(f"backend 'cpu' is not there: {native.why_not()}")
+        raise ValueError(f"backend 'cpu' is not available: {native.why_not()}")
     if name == "triton" and triton.why_not() is not None:
-        raise ValueError(f"backend 'triton' is not there: {triton.why_not()}")
+        raise ValueError(f"backend 'triton' is not available: {triton.why_not()}")
     _chosen = name
 
 
@@ -46,7 +46,7 @@ def get_backend() -> str:
 
 
 def is_reference_forced() -> bool:
-    """Whether the reference was asked for, whatever else is there."""
+    """Whether the reference was chosen, even if other backends are available."""
     return _chosen == "reference"
 
 
@@ -66,7 +66,7 @@ def supports(backend: str, *tensors: Tensor, shapes: Sequence[ConvShape] = ()) -
     """Whether a backend computes gates on these tensors, and trees of these shapes; the reference always does.
 
     The CPU kernels take float32 on the CPU, those of Triton float32, bfloat16 or float16 on a GPU. Neither does if it
-    is switched off or missing, or where torch transforms the computation (``torch.func``, forward mode).
+    is switched off or missing, or if torch transforms the computation (``torch.func``, forward mode).
 
     >>> supports("reference", torch.ones(2)), supports("cpu", torch.ones(2, dtype=torch.float64))
     (True, False)
@@ -94,6 +94,6 @@ def _is_there(backend: str) -> bool:
         return True
     if _chosen == backend:
         raise RuntimeError(f"GATELIGHT_BACKEND={backend}, but {reason}")
-    # The default filter shows a warning once for each place and text.
+    # The default filter shows a warning once per place and text.
     warnings.warn(f"gatelight computes with the slow reference: {reason}", RuntimeWarning, stacklevel=2)
     return False

@@ -1,6 +1,6 @@
 """The maps theta -> table that kernels compute themselves, in one table.
 
-A parametrization whose map is here trains on theta directly. Any other computes its tables in torch and hands them to
+A parametrization whose map is here trains on theta directly. Any other computes its tables in torch and passes them to
 the kernels as the map ``table``.
 """
 
@@ -21,7 +21,7 @@ class NativeMap:
     (16, 4)
 
     Attributes:
-        number: By which the native library knows it, see csrc/gatelight.h.
+        number: Its number in the native library, see csrc/include/gatelight.h.
         per_function: A gate has a parameter for each function of its inputs, not for each entry of its table.
         max_arity: The most inputs of a gate.
     """
@@ -47,7 +47,7 @@ NATIVE_MAPS = {
 }
 
 
-#: Parameters of a gate for each map and arity: one look for each layer of a step.
+#: Parameters of a gate for each map and arity: one lookup per layer and step.
 _PARAMETERS = {
     (name, arity): native_map.parameters(arity)
     for name, native_map in NATIVE_MAPS.items()
@@ -56,7 +56,7 @@ _PARAMETERS = {
 
 
 def check_theta(theta: Tensor, map: str, arity: int) -> int:
-    """The number of gates of parameters [gates, parameters]; a ValueError where they do not fit the map."""
+    """The number of gates of parameters [gates, parameters]; a ValueError if they do not fit the map."""
     columns = _PARAMETERS.get((map, arity))
     if columns is None:
         most = NATIVE_MAPS[check_name("map", map, NATIVE_MAPS)].max_arity

@@ -11,12 +11,12 @@ from gatelight.ops.backends.cpu import MODES
 #: The modes that a user may choose.
 MEMORY = ("auto", *MODES)
 
-#: ``auto`` recomputes activations in backward above this many bytes of them.
+#: Above this many bytes of activations, ``auto`` recomputes them in backward.
 KEEP_LIMIT = 1 << 30
 
 
 def resolve(memory: str, backend: str, x: Tensor, fanins: Sequence[Tensor]) -> str:
-    """The mode that ``auto`` stands for on x [features, batch]: ``keep``, or ``recompute`` for much on the CPU.
+    """The mode that ``auto`` means on x [features, batch]: ``keep``, or ``recompute`` for large ones on the CPU.
 
     >>> import torch
     >>> x, fanin = torch.empty(1, 1 << 20, device="meta"), torch.empty(257, 2, device="meta")

@@ -1,7 +1,7 @@
-"""Remembering what has been found out about a tensor, for as long as it stays as it is.
+"""Remembers what is known about a tensor until it changes.
 
-A tensor is known by itself, its memory and its version, which every change in place counts up. What goes around torch
-(``.data``, a numpy view) is not noticed.
+A tensor is identified by the object, its memory and its version, which every change in place increases. Changes that
+bypass torch (``.data``, a numpy view) are not noticed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _PLAIN = (Tensor, torch.nn.Parameter, torch.nn.Buffer)
 
 
 class Seen:
-    """Tensors that have been looked at, each with a note.
+    """Tensors that have been checked, each with a note.
 
     >>> seen, x = Seen(), torch.zeros(3)
     >>> seen.add(x)
@@ -46,7 +46,7 @@ class Seen:
         )
 
     def add(self, tensor: Tensor, note: Any = None) -> None:
-        """Remember a tensor as it is now; one that torch keeps no version of is not remembered."""
+        """Remember a tensor as it is now, unless torch keeps no version of it."""
         if type(tensor) not in _PLAIN or tensor.is_inference() or tensor.device.type == "meta":
             return
         key = id(tensor)

@@ -1,4 +1,4 @@
-"""When torch transforms a computation, so that native kernels would not see what they compute on.
+"""Whether torch transforms a computation, so that native kernels would not see real values.
 
 ``torch.compile``, ``torch.export``, ``jit.trace`` and fake tensors get registered ops, one for a layer or a chain of
 them; ``torch.func``, forward-mode derivatives and derivatives of derivatives get the reference, in plain torch.
@@ -14,7 +14,7 @@ _PLAIN = (Tensor, torch.nn.Parameter, torch.nn.Buffer)
 
 
 def is_symbolic(*tensors: Tensor) -> bool:
-    """Whether a graph is being made, or tensors have no memory of their own."""
+    """Whether a graph is being captured, or tensors have no memory of their own."""
     return torch.compiler.is_compiling() or torch._C._is_tracing() or any(type(t) not in _PLAIN for t in tensors)
 
 
@@ -24,7 +24,7 @@ def is_traced() -> bool:
 
 
 def is_transformed(*tensors: Tensor) -> bool:
-    """Whether ``torch.func`` is at work, or a tensor carries a forward-mode derivative.
+    """Whether ``torch.func`` is active, or a tensor has a forward-mode derivative.
 
     >>> import torch.func
     >>> torch.func.vmap(lambda x: x * is_transformed(x))(torch.ones(2)), is_transformed(torch.ones(2))

@@ -73,13 +73,13 @@ CIFAR100_FILES = (
 
 
 def load_cifar10(folder: Path) -> Dataset:
-    """CIFAR-10: color photographs of 10 kinds of things, uint8 [n, 3, 32, 32]."""
+    """CIFAR-10: color photographs in 10 classes, uint8 [n, 3, 32, 32]."""
     *train, test = CIFAR10_FILES[0].members
     return _load("cifar10", folder, tuple(train), (test,), (len(_CLASSES_10),), _CLASSES_10)
 
 
 def load_cifar100(folder: Path) -> Dataset:
-    """CIFAR-100 with its fine labels: 100 kinds of things, uint8 [n, 3, 32, 32]."""
+    """CIFAR-100 with its fine labels: 100 classes, uint8 [n, 3, 32, 32]."""
     train, test = CIFAR100_FILES[0].members
     return _load("cifar100", folder, (train,), (test,), (_COARSE_CLASSES, len(_CLASSES_100)), _CLASSES_100)
 

@@ -1,4 +1,4 @@
-"""The digits of scikit-learn: 1 797 handwritten digits of 8 x 8 values, no download needed."""
+"""The digits of scikit-learn: 1,797 handwritten digits of 8 x 8 values, no download needed."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _EVERY = 5
 
 
 def load_digits(_folder: Path | None = None) -> Dataset:
-    """Handwritten digits, uint8 [n, 1, 8, 8], 1 437 to train and 360 to test.
+    """Handwritten digits, uint8 [n, 1, 8, 8], 1,437 to train and 360 to test.
 
     The values 0..16 are spread over 0..255. The test split is every fifth image of the list that has all zeros
     first, then all ones and so on, each in the order of the file: a fifth of every class, and no random numbers.
 
     Raises:
-        ImportError: If scikit-learn, which carries the images, is not installed.
+        ImportError: If scikit-learn, which contains the images, is not installed.
     """
     try:
         from sklearn.datasets import load_digits as sklearn_digits

@@ -1,4 +1,4 @@
-"""MNIST and Fashion-MNIST: images of 28 x 28 grey values in the idx format, gzipped or not.
+"""MNIST and Fashion-MNIST: images of 28 x 28 gray values in the idx format, gzipped or not.
 
 An idx file is two zero bytes, a type (8: unsigned byte), the number of dimensions, each dimension as a
 big-endian 32-bit number, then the values.
@@ -102,11 +102,11 @@ def load_fashion(folder: Path) -> Dataset:
 def read_idx(path: Path, shape: tuple[int, ...]) -> NDArray[np.uint8]:
     """Read an idx file of unsigned bytes, gzipped if its name ends in ``.gz``.
 
-    No more is ever unpacked than the header announces, and no more is allocated than the file can hold.
+    At most as much is unpacked as the header announces, and at most as much is allocated as the file can hold.
 
     Args:
         path: The file.
-        shape: The dimensions after the first, which is free but not 0.
+        shape: The dimensions after the first, which may be anything but 0.
 
     Raises:
         ValueError: If the file is cut short, too long, altered or not of this shape.

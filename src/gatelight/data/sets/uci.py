@@ -7,7 +7,7 @@ Adult: its eight categorical attributes give 8 + 16 + 7 + 14 + 6 + 5 + 2 + 41 = 
 capital loss and hours per week are cut into 5 + 3 + 3 + 6 ranges, 17 bits; the sampling weight (fnlwgt) and
 education-num (another spelling of education) are left out. In the earlier code the bits for hours per week stay
 0 by mistake; here they are set. Rows with an unknown value ("?") are left out in both splits, as its authors do:
-30 162 rows to train, 15 060 to test.
+30,162 rows to train, 15,060 to test.
 
 Breast cancer: 9 + 3 + 12 + 13 + 2 + 3 + 2 + 5 + 2 = 51 bits. The 9 rows with an unknown value are left out. There
 is no official split; 70 of the 277 rows are the test split, the same ones as in the earlier work: the first quarter
@@ -32,7 +32,7 @@ from gatelight.data.fetch import Remote
 from gatelight.data.source import Source
 from gatelight.data.task import Task
 
-#: One host in two ways: no other site is known to publish the same bytes. The checksum makes plain HTTP safe.
+#: One host, by two protocols: no other site is known to publish the same bytes. The checksum makes plain HTTP safe.
 _HOMES = (
     "https://archive.ics.uci.edu/ml/machine-learning-databases",
     "http://archive.ics.uci.edu/ml/machine-learning-databases",
@@ -80,7 +80,7 @@ MONK_FILES = {
     )
 }
 
-#: How many rows each file has; a file cut at the end of a line shows in nothing else.
+#: How many rows each file has; nothing else reveals a file that was cut at the end of a line.
 ROWS = {
     "adult.data": 32_561, "adult.test": 16_281, "breast-cancer.data": 286,
     "monks-1.train": 124, "monks-2.train": 169, "monks-3.train": 122,
@@ -174,7 +174,7 @@ _MONK = tuple(
 
 
 def load_adult(folder: Path) -> Dataset:
-    """Adult: does a person earn more than 50 000 dollars a year? float32 [n, 116] bits."""
+    """Adult: does a person earn more than 50,000 dollars a year? float32 [n, 116] bits."""
     classes = ("<=50K", ">50K")
     train, test = (_encode(folder / remote.path, _ADULT, classes, _comma_separated, label=-1) for remote in ADULT_FILES)
     return Dataset("adult", train, test, classes, _bit_names(_ADULT), binary=True)

@@ -14,16 +14,16 @@ from gatelight.ops.convshape import ConvShape
 
 Tensors = Sequence[Tensor]
 
-#: Gradients for x and for each theta; None where one is not needed.
+#: Gradients for x and for each theta; None if one is not needed.
 Gradients = tuple[Tensor | None, Sequence[Tensor | None]]
 
 
 class Backend(Protocol):
     """The functions of a backend.
 
-    Forward of a chain returns its outputs and what backward wants as ``saved``: nothing unless ``save``. Where torch
+    Forward of a chain returns its outputs and what backward needs as ``saved``: nothing unless ``save``. When torch
     captures a graph it asks for ``by_shape``: tensors whose sizes follow from the operands' shapes, those of
-    :meth:`dense_saved` and :meth:`conv_saved`. Backward takes an empty ``saved``, too, and recomputes. ``needs`` says
+    :meth:`dense_saved` and :meth:`conv_saved`. Backward also takes an empty ``saved``, and recomputes. ``needs`` says
     for x and then for each theta whether backward is to compute its gradient.
     """
 
@@ -46,7 +46,7 @@ class Backend(Protocol):
         save: bool,
         by_shape: bool = False,
     ) -> tuple[Tensor, list[Tensor]]:
-        """Outputs of the last of a chain of dense layers, and what backward wants."""
+        """Outputs of the last of a chain of dense layers, and what backward needs."""
 
     def dense_saved(self, x: Tensor, fanins: Sequence[Tensor], thetas: Sequence[Tensor], memory: str) -> list[Tensor]:
         """Empty tensors of the shapes that :meth:`dense_chain_fwd` saves."""
@@ -74,7 +74,7 @@ class Backend(Protocol):
         save: bool,
         by_shape: bool = False,
     ) -> tuple[Tensor, list[Tensor]]:
-        """Outputs of the last of a chain of convolutional layers, and what backward wants."""
+        """Outputs of the last of a chain of convolutional layers, and what backward needs."""
 
     def conv_saved(
         self, x: Tensor, shapes: Sequence[ConvShape], fanins: Sequence[Tensor], thetas: Sequence[Tensor]

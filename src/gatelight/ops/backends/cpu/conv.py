@@ -13,7 +13,7 @@ from gatelight.ops.backends.cpu.library import call, library
 from gatelight.ops.backends.cpu.operands import as_matrix, check_saved, conv_layers
 from gatelight.ops.convshape import ConvShape
 
-#: Of the kernels' layout, for :func:`conv_saved_bytes`: samples of a tile, and floats to which arrays are padded.
+#: The kernels' layout, for :func:`conv_saved_bytes`: samples of a tile, and floats to which arrays are padded.
 _TILE, _PADDING = 16, 16
 
 
@@ -39,7 +39,7 @@ def conv_chain_fwd(
         fanins: For each layer int32 [trees, leaves], contiguous.
         thetas: For each layer float32 [trees * gates of a tree, parameters], contiguous.
         maps: For each layer a name in :data:`~gatelight.ops.NATIVE_MAPS`.
-        save: Whether to save what :func:`conv_chain_bwd` wants.
+        save: Whether to save what :func:`conv_chain_bwd` needs.
         by_shape: Save :func:`conv_saved_bytes`, a little more than the kernels need.
 
     Returns:
@@ -67,7 +67,7 @@ def conv_saved(
 
 
 def conv_saved_bytes(x: Tensor, shapes: Sequence[ConvShape], fanins: Sequence[Tensor], thetas: Sequence[Tensor]) -> int:
-    """Bytes that forward saves at most, by the shapes alone.
+    """The most bytes that forward saves, from the shapes alone.
 
     Coefficients; then for each tile the planes of hidden layers, each with a row of zeros, and a word for each pooled
     output that says which position won.

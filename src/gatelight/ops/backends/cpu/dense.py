@@ -1,7 +1,7 @@
 """The native kernels of dense layers on torch tensors: one layer of gates, or a chain of layers in one call.
 
 An input or an out-gradient may also be the transposed view of a contiguous [batch, features] array: the kernels read
-both as they are, anything else is copied first. :mod:`~gatelight.ops.backends.cpu.operands` checks what kernels read.
+both directly, anything else is copied first. :mod:`~gatelight.ops.backends.cpu.operands` checks what kernels read.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from gatelight.ops.backends.cpu.operands import as_matrix, check_saved, dense_la
 #: bfloat16.
 MODES = {"recompute": 0, "keep": 1, "keep-bf16": 2}
 
-#: Of the kernels' layout, for :func:`saved_bytes`: samples of a tile, rows behind a layer's, floats to which
+#: The kernels' layout, for :func:`saved_bytes`: samples of a tile, rows after a layer's, floats to which
 #: coefficients are padded, and for ``recompute`` the layers of a segment and the activations that are kept.
 _TILE, _SPARE_ROWS, _PADDING, _SEGMENT, _CHECKPOINTS = 16, 5, 16, 8, 3
 
@@ -82,7 +82,7 @@ def dense_saved(x: Tensor, fanins: Sequence[Tensor], thetas: Sequence[Tensor], m
 
 
 def saved_bytes(x: Tensor, fanins: Sequence[Tensor], thetas: Sequence[Tensor], memory: str) -> int:
-    """Bytes that forward saves at most, by the shapes alone: clusters in the connections make it less.
+    """The most bytes that forward saves, from the shapes alone: clusters in the connections make it less.
 
     >>> x, fanin, theta = torch.rand(8, 100), torch.zeros(50, 2, dtype=torch.int32), torch.rand(50, 4)
     >>> saved_bytes(x, [fanin, fanin], [theta, theta], "keep") >= 4 * (2 * 50 * 4 + 50 * 100)
@@ -110,7 +110,7 @@ def dense_chain_bwd(
 ) -> tuple[Tensor | None, list[Tensor]]:
     """Gradients of :func:`dense_chain_fwd` for x [features, batch] (if ``needs[0]``) and for each theta.
 
-    All thetas get theirs: the kernels have every layer's gradient at hand, and leaving one out saves nothing.
+    All thetas get one: the kernels compute every layer's gradient anyway, and leaving one out saves nothing.
     With an empty ``saved`` the kernels run forward again.
     """
     mode = MODES[check_name("memory mode", memory, MODES) if saved else "recompute"]
@@ -133,7 +133,7 @@ def dense_chain_bwd(
 
 def work_bytes(x: Tensor, fanins: Sequence[Tensor], thetas: Sequence[Tensor], maps: Sequence[str], memory: str) -> int:
     """Bytes :func:`dense_chain_bwd` takes besides its results and ``saved``, with the current number of threads."""
-    # Of the gradients only their presence counts.
+    # Only whether gradients are wanted matters here.
     layers = dense_layers(x.shape[0], fanins, thetas, maps, grads=thetas)
     library().gl_set_threads(get_threads())
     return int(library().gl_work_bytes(layers, len(layers), x.shape[1], MODES[memory]))

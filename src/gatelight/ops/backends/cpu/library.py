@@ -13,7 +13,7 @@ _threads: int | None = None
 
 
 def is_available() -> bool:
-    """Whether the native library is there; :func:`gatelight.native.why_not` says why it is not."""
+    """Whether the native library is loaded; :func:`gatelight.native.why_not` says why it is not."""
     return native.load() is not None
 
 
@@ -47,7 +47,7 @@ def select_simd(name: str) -> None:
 
 
 def library() -> ctypes.CDLL:
-    """The native library; a RuntimeError where it is missing."""
+    """The native library; a RuntimeError if it is missing."""
     found = native.load()
     if found is None:
         raise RuntimeError(f"the cpu kernels are missing: {native.why_not()}")

@@ -1,4 +1,4 @@
-"""Memory for what kernels write: large blocks come from the library's store, which keeps them for the next step."""
+"""Memory for the results of kernels: large blocks come from the library's store, which keeps them for the next step."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LARGE = 1 << 20
 
 
 def empty(rows: int, columns: int) -> Tensor:
-    """Uninitialised float32 [rows, columns]; large ones from the library's store, see :func:`acquire`."""
+    """Uninitialized float32 [rows, columns]; large ones from the library's store, see :func:`acquire`."""
     size = 4 * rows * columns
     if size < _LARGE:
         return torch.empty(rows, columns)
@@ -25,7 +25,7 @@ def empty(rows: int, columns: int) -> Tensor:
 
 
 def acquire(size: int) -> Tensor:
-    """Uninitialised bytes from the library's store, which takes them back when the tensor is gone."""
+    """Uninitialized bytes from the library's store, which takes them back when the tensor is freed."""
     if size < 0:
         raise ValueError("the layers do not fit together, or there is no kernel for one of them")
     if size == 0:
@@ -42,7 +42,7 @@ def acquire(size: int) -> Tensor:
 def promised(bound: int, size: int) -> Tensor:
     """As many bytes as shapes promise to a graph, for kernels that write ``size`` of them.
 
-    A few bytes are zeroed: ``torch.library.opcheck`` compares what an op returns twice, padding included.
+    A few bytes are zeroed: ``torch.library.opcheck`` compares what an op returns twice, including padding.
     """
     if size > bound:
         raise RuntimeError(f"the kernels save {size} bytes, more than the {bound} that the shapes promise")

@@ -22,7 +22,7 @@ from gatelight.ops.maps import NATIVE_MAPS, check_theta
 #: ``native.Layer``.
 _LAYER = struct.Struct("@qqiiPPP")
 
-#: Of what the library's store gives out; the kernels rely on it.
+#: Alignment of memory from the library's store; the kernels rely on it.
 _ALIGNMENT = 64
 
 
@@ -54,14 +54,14 @@ def dense_layers(
 ) -> ctypes.Array[native.Layer]:
     """A chain of dense layers on ``features`` inputs, for the kernels; ``grads`` is where gradients for theta go."""
     check_lengths(fanins=fanins, thetas=thetas, maps=maps)
-    # Packing is several times as fast as making one structure after the other, which counts at batch 1.
+    # Packing is several times as fast as making one structure after the other, which matters at batch 1.
     memory = bytearray(_LAYER.size * len(fanins))
     for i, (fanin, theta, map) in enumerate(zip(fanins, thetas, maps, strict=True)):
         check_array("fanin", fanin, torch.int32, 2)
         gates, arity = fanin.shape
         check_array("theta", theta, torch.float32, 2)
         if check_theta(theta, map, arity) != gates:
-            raise ValueError(f"theta must have {gates} rows as fanin has, got {tuple(theta.shape)}")
+            raise ValueError(f"theta must have {gates} rows like fanin, got {tuple(theta.shape)}")
         check_fanin(fanin, features)
         grad = None if grads is None else grads[i]
         pointers = fanin.data_ptr(), theta.data_ptr(), 0 if grad is None else grad.data_ptr()
@@ -120,9 +120,9 @@ def check_shape(name: str, tensor: Tensor, dtype: torch.dtype, shape: tuple[int,
 
 
 def check_saved(saved: Sequence[Tensor], size: int) -> None:
-    """Raise a ValueError unless these bytes, one array of them, are what forward left."""
+    """Raise a ValueError unless these are the bytes that forward saved, in one array."""
     if len(saved) != 1 or saved[0].numel() < size:
         raise ValueError(f"saved must hold {size} bytes, got {[t.numel() for t in saved]}")
     check_array("saved", saved[0], torch.uint8, 1)
     if saved[0].data_ptr() % _ALIGNMENT:
-        raise ValueError(f"saved must start at a multiple of {_ALIGNMENT} bytes, as what forward returns does")
+        raise ValueError(f"saved must start at a multiple of {_ALIGNMENT} bytes, as it does when forward returns it")

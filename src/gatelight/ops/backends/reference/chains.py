@@ -1,4 +1,4 @@
-"""Chains of layers in plain torch: one layer after the other."""
+"""Chains of layers in plain torch: one layer after another."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def supports_shape(shape: ConvShape) -> bool:
 
 
 def dense_chain(x: Tensor, fanins: Tensors, thetas: Tensors, maps: Sequence[str]) -> Tensor:
-    """Outputs of the last of a chain of dense layers, [gates, batch]; autograd differentiates it, again and again."""
+    """Outputs of the last of a chain of dense layers, [gates, batch]; autograd can differentiate it repeatedly."""
     for fanin, theta, map in zip(fanins, thetas, maps, strict=True):
         x = lut_fwd(x, fanin, table(theta, map, fanin.shape[1]))
     return x
@@ -79,7 +79,7 @@ def _theta_gradient(theta: Tensor, map: str, arity: int, grad_table: Tensor) -> 
 
 
 def conv_chain(x: Tensor, shapes: Sequence[ConvShape], fanins: Tensors, thetas: Tensors, maps: Sequence[str]) -> Tensor:
-    """Outputs of the last of a chain of convolutional layers, feature-major as x is, [features, batch]."""
+    """Outputs of the last of a chain of convolutional layers, feature-major like x, [features, batch]."""
     for shape, fanin, theta, map in zip(shapes, fanins, thetas, maps, strict=True):
         images = x.t().reshape(x.shape[1], shape.channels, shape.height, shape.width)
         x = conv(images, fanin, table(theta, map, shape.arity), shape).flatten(1).t()
@@ -114,7 +114,7 @@ def conv_chain_bwd(
     maps: Sequence[str],
     needs: Sequence[bool],
 ) -> Gradients:
-    """Gradients for x and each theta, by what autograd makes of :func:`conv_chain`."""
+    """Gradients for x and each theta, from autograd on :func:`conv_chain`."""
 
     def run(x: Tensor, *thetas: Tensor) -> Tensor:
         return conv_chain(x, shapes, fanins, thetas, maps)

@@ -1,7 +1,7 @@
 """Gradients of a function in plain torch, which can be differentiated again.
 
-Kernels compute first derivatives. Where a backward pass is to be differentiated itself (``create_graph=True``, as for a
-gradient penalty or a Hessian), or runs under ``torch.func``, this takes their place: slower, and right.
+Kernels compute only first derivatives. If a backward pass is differentiated itself (``create_graph=True``, as for a
+gradient penalty or a Hessian), or runs under ``torch.func``, this is used instead: slower, but correct.
 """
 
 from __future__ import annotations

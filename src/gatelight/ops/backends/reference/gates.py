@@ -16,7 +16,7 @@ from gatelight.ops.convshape import ConvShape
 
 
 def lut_fwd(x: Tensor, fanin: Tensor, table: Tensor) -> Tensor:
-    """Outputs of all gates, [gates, batch] in x's dtype (computed in float32 where x is narrower)."""
+    """Outputs of all gates, [gates, batch] in x's dtype (computed in float32 if x is narrower)."""
     return _folds(*_gather(x, fanin, table))[-1].squeeze(1).to(x.dtype)
 
 
@@ -45,7 +45,7 @@ def conv(x: Tensor, fanin: Tensor, table: Tensor, shape: ConvShape) -> Tensor:
     Args:
         x: Images, [batch, channels, height, width].
         fanin: Leaves, int32 [trees, leaves], see :meth:`ConvShape.leaf_pixels`.
-        table: Tables, [trees * gates of a tree, 2**arity], a tree from its root on.
+        table: Tables, [trees * gates of a tree, 2**arity], each tree from its root.
         shape: The geometry.
 
     Returns:
@@ -70,7 +70,7 @@ def conv(x: Tensor, fanin: Tensor, table: Tensor, shape: ConvShape) -> Tensor:
             entries = low + one.unsqueeze(2) * (high - low)
         value = entries.squeeze(2)
     windows = value.view(trees, shape.out_height, shape.out_width, shape.pool**2, batch)
-    # max with indices gives the gradient to the first of equal values, where amax would share it out.
+    # max with indices gives the gradient to the first of equal values; amax would divide it among them.
     return windows.max(3).values.to(x.dtype).permute(3, 0, 1, 2)
 
 

@@ -1,8 +1,8 @@
 """The gates on a GPU: Triton kernels for CUDA and ROCm, imported when the first tensor on such a device arrives.
 
 ``maps`` holds theta -> table and its derivative, ``dense`` the kernels of a dense layer, ``launch`` calls them on
-tensors, ``index`` builds who reads each row, ``chains`` runs chains of layers, ``aot`` compiles every kernel for a GPU
-that need not be there.
+tensors, ``index`` finds the readers of each row, ``chains`` runs chains of layers, ``aot`` compiles every kernel for
+GPUs that need not be installed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import os
 
 import torch
 
-#: Kernels pass tuples of tensors around, which older versions do not know.
+#: Kernels pass tuples of tensors, which older versions do not support.
 OLDEST = (3, 3)
 #: The oldest CUDA devices that Triton compiles for.
 OLDEST_CAPABILITY = (8, 0)

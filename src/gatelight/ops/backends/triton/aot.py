@@ -1,4 +1,4 @@
-"""Compiles every kernel for GPUs that need not be there and reads what each will occupy.
+"""Compiles every kernel for GPUs that need not be installed and reads what each will occupy.
 
 python -m gatelight.ops.backends.triton.aot        a table of registers, spills and shared memory
 """
@@ -46,12 +46,12 @@ class Build:
     """A kernel with its compile-time values, as a launch would compile it.
 
     Attributes:
-        name: For people.
+        name: The name shown in the table and in messages.
         kernel: The jitted function.
         constants: Its compile-time values.
-        storage: What activations are held in, in Triton's words.
+        storage: The type of activations, by Triton's name.
         targets: Where the tests compile it.
-        sizes: What is known of sizes and strides when the kernel is compiled: nothing, that they are multiples of 16
+        sizes: What is known about sizes and strides when the kernel is compiled: nothing, that they are multiples of 16
             (loads become wider), or that all are 1 (they become constants).
     """
 
@@ -157,10 +157,10 @@ def conv_builds() -> Iterator[Build]:
 
 
 def sized_builds() -> Iterator[Build]:
-    """One of each kernel as it is compiled for sizes of which something is known."""
+    """One of each kind of kernel, compiled for sizes about which something is known."""
     first: dict[tuple[str, bool], Build] = {}
     for build in (*builds(), *conv_builds()):
-        # Maps with a parameter for each function have code of their own.
+        # Maps with a parameter for each function have separate code.
         per_function = NATIVE_MAPS[build.constants.get("MAP", "table")].per_function
         first.setdefault((build.kernel.__name__, per_function), build)
     for build in first.values():
@@ -176,7 +176,7 @@ def compile_for(build: Build, target: str) -> Resources:
     if target.startswith("sm_"):
         return _assembled(compiled.asm["ptx"], TARGETS[target].arch, shared)
     text = compiled.asm["amdgcn"]
-    # Spilled registers are counted one by one, of 4 bytes in each lane.
+    # Spilled registers are counted one by one, with 4 bytes in each lane.
     return Resources(_number(r"\.vgpr_count: +(\d+)", text), 4 * _number(r"\.vgpr_spill_count: +(\d+)", text), shared)
 
 

@@ -44,9 +44,9 @@ def dense_chain_fwd(
         thetas: For each layer [gates, parameters].
         maps: For each layer a name in :data:`gatelight.ops.NATIVE_MAPS`.
         memory: ``keep`` the input of every layer for backward, ``keep-bf16`` the same rounded to bfloat16, or
-            ``recompute``: the input of each stretch of about sqrt(layers) layers, the others again in backward.
+            ``recompute``: the input of each run of about sqrt(layers) layers; backward recomputes the others.
         save: Whether to return those inputs, without x itself.
-        by_shape: Always so here: the sizes of what is saved follow from shapes.
+        by_shape: Always true here: the saved sizes follow from shapes.
     """
     check_layers(x, fanins, thetas, maps)
     stretch = _stretch(len(fanins), memory)

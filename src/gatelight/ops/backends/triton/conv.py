@@ -13,10 +13,10 @@ from gatelight.ops.convshape import ConvShape
 
 #: Table entries of a tree up to which a program can hold their sums; larger trees run on the reference.
 MAX_ENTRIES = 64
-#: Places of a pooling window, which a byte numbers and forward goes through one by one.
+#: Most positions of a pooling window: a byte numbers them, and forward visits them one by one.
 MAX_PLACES = 16
 TILE = 128
-#: Programs into which backward cuts the pixels of few trees.
+#: Programs into which backward divides the pixels if there are few trees.
 PARTS_PROGRAMS = 2048
 
 
@@ -38,7 +38,7 @@ def layer_fwd(
     """Outputs [trees * out_height * out_width, batch] on x [channels * height * width, batch].
 
     Returns:
-        Outputs in x's dtype and, to keep for backward, the place that won in each pooling window, uint8.
+        Outputs in x's dtype and, to keep for backward, the position that won in each pooling window, uint8.
     """
     x = as_rows(x)
     trees, batch, pixels = fanin.shape[0], x.shape[1], shape.out_height * shape.out_width

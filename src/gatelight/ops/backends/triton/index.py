@@ -1,4 +1,4 @@
-"""The inverse of a layer's connections: for every input row, who reads it."""
+"""The inverse of a layer's connections: for every input row, its readers."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _cache = WeakTensorKeyDictionary()
 
 
 def readers_of(fanin: Tensor, rows: int, span: int = 1) -> Readers:
-    """:func:`invert` of ``fanin // span``, computed once for a tensor of connections that nobody writes to."""
+    """:func:`invert` of ``fanin // span``, computed once for a tensor of connections that does not change."""
     key = 0 if fanin.is_inference() else fanin._version, rows, span
     known = _cache.get(fanin)
     if known is None or known[0] != key:

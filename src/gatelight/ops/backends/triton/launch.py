@@ -1,7 +1,7 @@
 """The kernels on torch tensors: one dense layer, forward and backward.
 
 Arrays are feature-major, x [features, batch] and out [gates, batch], float32, bfloat16 or float16. Indices in ``fanin``
-are trusted here: check them once where they are made.
+are trusted here: check them once when they are made.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ R = TypeVar("R")
 WARPS = 4
 #: Samples of a tile: rows of 64 float32 are two cache lines, and 64 columns of a wide layer still fit a GPU's cache.
 MAX_SAMPLES = 64
-#: Gates times samples of a tile for each arity, so that what a thread holds fits its registers.
+#: Gates times samples of a tile for each arity, so that the values of a thread fit its registers.
 TILE_FWD = {1: 512, 2: 512, 3: 512, 4: 512, 5: 256, 6: 128}
 TILE_BWD = {1: 512, 2: 512, 3: 256, 4: 256, 5: 128, 6: 128}
 TILE_GATHER = 512
-#: Programs below which a launch leaves multiprocessors idle or with too few loads under way.
+#: With fewer programs, a launch leaves multiprocessors idle or with too few loads in flight.
 FEW_PROGRAMS = 2048
-#: Weights that a program holds where a gate has one for each function, 2**(2**arity) of them.
+#: Weights that a program holds if a gate has one for each function, 2**(2**arity) of them.
 MAX_WEIGHTS = 1024
-#: Gates of a program that computes tables alone.
+#: Gates of a program that computes only tables.
 TABLE_GATES = 128
 
 
@@ -54,7 +54,7 @@ def on_its_device(function: Callable[Concatenate[Tensor, P], R]) -> Callable[Con
 
 
 def max_gates(map: str, arity: int) -> int:
-    """Gates of a program at most: few where each has a softmax over all functions.
+    """The most gates of a program: few if each has a softmax over all functions.
 
     >>> max_gates("op", 2), max_gates("op", 3), max_gates("iwp-sin", 3)
     (64, 4, 128)
@@ -64,7 +64,7 @@ def max_gates(map: str, arity: int) -> int:
 
 
 def blocks(rows: int, batch: int, tile: int) -> tuple[int, int]:
-    """The tile's rows and samples, powers of two; narrower where a layer would give too few programs.
+    """The tile's rows and samples, powers of two; narrower if a layer would give too few programs.
 
     >>> blocks(128_000, 100, 512), blocks(128_000, 1, 512), blocks(100, 100, 512)
     ((8, 64), (128, 1), (2, 64))
@@ -90,7 +90,7 @@ def table_fwd(theta: Tensor, map: str, arity: int) -> Tensor:
 
 @on_its_device
 def layer_fwd(x: Tensor, fanin: Tensor, theta: Tensor, map: str = "table") -> Tensor:
-    """Outputs [gates, batch], in x's dtype, of gates whose tables theta stands for."""
+    """Outputs [gates, batch], in x's dtype, of gates with the tables of theta."""
     x = as_rows(x)
     gates, arity = fanin.shape
     batch = x.shape[1]
@@ -147,7 +147,7 @@ def _two_inputs_bwd(
     block = min(block, max_gates(map, 2))
     gate_blocks = 0 if grad_theta is None else triton.cdiv(gates, block)
     row_blocks = 0 if grad_x is None else triton.cdiv(features, block)
-    # Where a gradient is not wanted no program touches its pointers; some tensor has to stand for them.
+    # If a gradient is not wanted, no program reads its pointers, but some tensor must be passed for them.
     starts, readers = (fanin, fanin) if grad_x is None else readers_of(fanin, features)
     inputs = grad_out, grad_out.stride(0), x, x.stride(0), fanin, source, theta, starts, readers
     outputs = theta if grad_theta is None else grad_theta, x if grad_x is None else grad_x

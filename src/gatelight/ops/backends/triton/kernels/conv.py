@@ -1,7 +1,7 @@
 """Kernels of a convolutional layer: trees of gates over the windows of images, then max-pooling.
 
 Arrays are feature-major: x [channels * HEIGHT * WIDTH, batch], out [trees * out_height * OUT_WIDTH, batch]. A program
-computes a tile [BLOCK_P pixels of the pooled image, BLOCK_B samples] of one tree. A tree is stored from its root on,
+computes a tile [BLOCK_P pixels of the pooled image, BLOCK_B samples] of one tree. A tree is stored from its root,
 level by level, and its values here are tuples: the leaves, the outputs of the level above, ..., the root.
 """
 
@@ -145,7 +145,7 @@ def conv_fwd_kernel(
     BLOCK_P: tl.constexpr,
     BLOCK_B: tl.constexpr,
 ):
-    """Pooled outputs and, if KEEP, which place of the pooling window each came from. Grid: trees, pixels, samples."""
+    """Pooled outputs and, if KEEP, which position of the window each came from. Grid: trees, pixels, samples."""
     tree = tl.program_id(0).to(tl.int64)
     pixel = tl.program_id(1) * BLOCK_P + tl.arange(0, BLOCK_P)
     sample = tl.program_id(2) * BLOCK_B + tl.arange(0, BLOCK_B)

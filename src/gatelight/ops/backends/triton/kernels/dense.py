@@ -119,7 +119,7 @@ def lut2_bwd_kernel(
 
     The first ``gate_blocks`` programs sum over the batch for the parameters, the others gather for the inputs; neither
     waits for the other. ``source`` is what :func:`entries` reads with map ``SOURCE``: theta itself or tables made
-    of it.
+    from it.
     """
     block = tl.program_id(0)
     layer = grad_out, grad_stride, x, x_stride, fanin
@@ -167,7 +167,7 @@ def lut_bwd_kernel(
     BLOCK_G: tl.constexpr,
     BLOCK_B: tl.constexpr,
 ):
-    """The gradient for theta, and what each gate hands to each of its slots, float32 [gates * ARITY, batch]."""
+    """The gradient for theta, and what each gate passes to each of its slots, float32 [gates * ARITY, batch]."""
     gate = tl.program_id(0).to(tl.int64) * BLOCK_G + tl.arange(0, BLOCK_G)
     inside_gate = gate < gates
     table = widened(entries(source, gate, inside_gate, SOURCE, ARITY), ARITY)
@@ -205,7 +205,7 @@ def gather_kernel(
     BLOCK_R: tl.constexpr,
     BLOCK_B: tl.constexpr,
 ):
-    """Each row's gradient: the sum of what its readers hand to it. Grid: blocks of rows, blocks of samples."""
+    """Each row's gradient: the sum of what its readers pass to it. Grid: blocks of rows, blocks of samples."""
     row = tl.program_id(0).to(tl.int64) * BLOCK_R + tl.arange(0, BLOCK_R)
     sample = tl.program_id(1) * BLOCK_B + tl.arange(0, BLOCK_B)
     inside_row = row < features

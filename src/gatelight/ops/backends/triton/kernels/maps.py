@@ -15,10 +15,10 @@ HALF_PI = tl.constexpr(1.5707963267948966)
 def sin_by_halves(x, k):
     """``sin(x - k pi)`` where that is in [-pi/2, pi/2] and k is a multiple of 1/2.
 
-    The error is below 2e-7 for |x| up to 8192. The library's sine keeps an array for larger arguments in memory, which
-    every thread would pay for.
+    The error is below 2e-7 for |x| up to 8192. The library's sine keeps an array for larger arguments in memory, a cost
+    for every thread.
     """
-    # pi in parts of 12, 12, 12 and 24 bits, as the CPU kernels have it.
+    # pi in parts of 12, 12, 12 and 24 bits, as in the CPU kernels.
     r = x - k * 3.140625
     r = r - k * 0.0009675025939941406
     r = r - k * 1.5099067240953445e-07
@@ -56,7 +56,7 @@ def estimate(theta, MAP: tl.constexpr):
     if MAP == "iwp-sin":
         return 0.5 + 0.5 * sin(theta)
     elif MAP == "iwp-sin-st":
-        # Comparisons in place of a clamp: they let NaN through.
+        # Comparisons instead of a clamp: they let NaN through.
         angle = tl.where(theta > HALF_PI, HALF_PI, tl.where(theta < -HALF_PI, -HALF_PI, theta))
         return 0.5 + 0.5 * sin(angle)
     elif MAP == "iwp-sigmoid" or MAP == "iwp-sigmoid-st":
@@ -93,14 +93,14 @@ def softmax(theta, gate, inside, ARITY: tl.constexpr):
 
 @triton.jit
 def ones_of(entry: tl.constexpr, ARITY: tl.constexpr):
-    """Which functions are 1 at an entry, [1, functions]: function i spells its table in binary, entry 0 first."""
+    """Which functions are 1 at an entry, [1, functions]: function i has the binary digits of i as its table."""
     function = tl.arange(0, 1 << (1 << ARITY))
     return (function[None, :] >> ((1 << ARITY) - 1 - entry)) & 1
 
 
 @triton.jit
 def entries(theta, gate, inside, MAP: tl.constexpr, ARITY: tl.constexpr):
-    """The table of each gate: 2**ARITY tensors [BLOCK_G]. ``gate`` is int64, entries outside are anything finite."""
+    """The table of each gate: 2**ARITY tensors [BLOCK_G]. ``gate`` is int64, entries outside are any finite values."""
     table = ()
     if MAP == "op":
         weights = softmax(theta, gate, inside, ARITY)
