@@ -26,7 +26,7 @@ from gatelight.export.format import Format, Option
 from gatelight.export.rtl import latency
 from gatelight.export.testbench import verilog_testbench
 from gatelight.export.verilog import verilog
-from gatelight.listing import values_in
+from gatelight.listing import declared_in
 from gatelight.names import check_name
 
 __all__ = [
@@ -44,7 +44,7 @@ __all__ = [
 
 
 def _find_formats() -> Mapping[str, Format]:
-    return MappingProxyType({item.name: item for item in values_in(sys.modules[__name__], Format)})
+    return MappingProxyType(declared_in(sys.modules[__name__], Format))
 
 
 #: All formats by name.
