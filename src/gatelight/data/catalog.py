@@ -21,14 +21,12 @@ from gatelight.data.fetch import Progress, altered, default_folder, ensure, loca
 from gatelight.data.npz import load_npz
 from gatelight.data.source import Source
 from gatelight.data.task import Task
-from gatelight.listing import values_in
+from gatelight.listing import declared_in
 from gatelight.names import nearest
 
 #: Every data set that a file of ``data/sets/`` declares, by name.
-SOURCES: dict[str, Source] = {
-    source.name: source for source in sorted(values_in(sets, Source), key=lambda source: source.place)
-}
-#: The task of each of them.
+SOURCES: dict[str, Source] = declared_in(sets, Source)
+#: What each of them asks of a network.
 TASKS: Mapping[str, Task] = MappingProxyType({name: source.task for name, source in SOURCES.items()})
 
 

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from gatelight.data.dataset import MAX_CLASSES, Dataset, Split, holdout, is_bits
 from gatelight.data.encoding import NUMBER, Column, Encoding, class_name
+from gatelight.files import read_limited
 from gatelight.names import shorten
 
 MAX_BYTES = 1 << 28
@@ -139,13 +140,7 @@ def _features(table: _Table, index: int, column: Column) -> NDArray[np.float32]:
 
 
 def _read_table(path: Path) -> _Table:
-    try:
-        with path.open("rb") as file:
-            data = file.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise ValueError(f"cannot read {path}: {error.strerror or error}") from error
-    if len(data) > MAX_BYTES:
-        raise ValueError(f"{path}: more than {MAX_BYTES} bytes; an npz file can hold more")
+    data = read_limited(path, MAX_BYTES, "; an npz file can hold more")
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -12,9 +12,8 @@
 
 from __future__ import annotations
 
-import pkgutil
+import sys
 from collections.abc import Mapping
-from importlib import import_module
 from types import MappingProxyType
 
 from gatelight.circuit import Circuit
@@ -27,6 +26,7 @@ from gatelight.export.format import Format, Option
 from gatelight.export.rtl import latency
 from gatelight.export.testbench import verilog_testbench
 from gatelight.export.verilog import verilog
+from gatelight.listing import declared_in
 from gatelight.names import check_name
 
 __all__ = [
@@ -44,9 +44,7 @@ __all__ = [
 
 
 def _find_formats() -> Mapping[str, Format]:
-    modules = [import_module(f"{__name__}.{found.name}") for found in pkgutil.iter_modules(__path__)]
-    formats: list[Format] = [module.FORMAT for module in modules if hasattr(module, "FORMAT")]
-    return MappingProxyType({item.name: item for item in formats})
+    return MappingProxyType(declared_in(sys.modules[__name__], Format))
 
 
 #: All formats by name.

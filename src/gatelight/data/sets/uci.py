@@ -31,6 +31,7 @@ from gatelight.data.dataset import Dataset, Split
 from gatelight.data.fetch import Remote
 from gatelight.data.source import Source
 from gatelight.data.task import Task
+from gatelight.files import read_limited
 
 #: One host, by two protocols: no other site is known to publish the same bytes. The checksum makes plain HTTP safe.
 _HOMES = (
@@ -273,13 +274,7 @@ def _one_hot(ones: list[list[int]], width: int) -> NDArray[np.float32]:
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
     """The lines with data and their numbers; blank ones and remarks (after "|") are skipped."""
-    try:
-        with path.open("rb") as file:
-            data = file.read(_MAX_BYTES + 1)
-    except OSError as error:
-        raise ValueError(f"cannot read {path}: {error.strerror or error}") from error
-    if len(data) > _MAX_BYTES:
-        raise ValueError(f"{path}: more than {_MAX_BYTES} bytes, far too large for this data set")
+    data = read_limited(path, _MAX_BYTES, ", far too large for this data set")
     try:
         text = data.decode("ascii")
     except UnicodeDecodeError as error:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from gatelight.experiments import paper
 from gatelight.experiments.framework.experiment import Experiment
-from gatelight.listing import values_in
+from gatelight.listing import declared_in
 
 #: In the order of lists and of the page.
-EXPERIMENTS: dict[str, Experiment] = {
-    experiment.name: experiment for experiment in sorted(values_in(paper, Experiment), key=lambda made: made.place)
-}
+EXPERIMENTS: dict[str, Experiment] = declared_in(paper, Experiment)

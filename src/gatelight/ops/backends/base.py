@@ -14,7 +14,13 @@ from gatelight.ops.convshape import ConvShape
 
 Tensors = Sequence[Tensor]
 
-#: Gradients for x and for each theta; None if one is not needed.
+#: For each layer a name in :data:`gatelight.ops.NATIVE_MAPS`.
+Maps = Sequence[str]
+
+#: For x and then for each theta, whether backward is to compute its gradient.
+Needs = Sequence[bool]
+
+#: Gradients for x and for each theta; None where one is not needed.
 Gradients = tuple[Tensor | None, Sequence[Tensor | None]]
 
 
@@ -39,28 +45,28 @@ class Backend(Protocol):
     def dense_chain_fwd(
         self,
         x: Tensor,
-        fanins: Sequence[Tensor],
-        thetas: Sequence[Tensor],
-        maps: Sequence[str],
+        fanins: Tensors,
+        thetas: Tensors,
+        maps: Maps,
         memory: str,
         save: bool,
         by_shape: bool = False,
     ) -> tuple[Tensor, list[Tensor]]:
         """Outputs of the last of a chain of dense layers, and what backward needs."""
 
-    def dense_saved(self, x: Tensor, fanins: Sequence[Tensor], thetas: Sequence[Tensor], memory: str) -> list[Tensor]:
+    def dense_saved(self, x: Tensor, fanins: Tensors, thetas: Tensors, memory: str) -> list[Tensor]:
         """Empty tensors of the shapes that :meth:`dense_chain_fwd` saves."""
 
     def dense_chain_bwd(
         self,
         grad_out: Tensor,
         x: Tensor,
-        saved: Sequence[Tensor],
-        fanins: Sequence[Tensor],
-        thetas: Sequence[Tensor],
-        maps: Sequence[str],
+        saved: Tensors,
+        fanins: Tensors,
+        thetas: Tensors,
+        maps: Maps,
         memory: str,
-        needs: Sequence[bool],
+        needs: Needs,
     ) -> Gradients:
         """Gradients of :meth:`dense_chain_fwd`."""
 
@@ -68,28 +74,26 @@ class Backend(Protocol):
         self,
         x: Tensor,
         shapes: Sequence[ConvShape],
-        fanins: Sequence[Tensor],
-        thetas: Sequence[Tensor],
-        maps: Sequence[str],
+        fanins: Tensors,
+        thetas: Tensors,
+        maps: Maps,
         save: bool,
         by_shape: bool = False,
     ) -> tuple[Tensor, list[Tensor]]:
         """Outputs of the last of a chain of convolutional layers, and what backward needs."""
 
-    def conv_saved(
-        self, x: Tensor, shapes: Sequence[ConvShape], fanins: Sequence[Tensor], thetas: Sequence[Tensor]
-    ) -> list[Tensor]:
+    def conv_saved(self, x: Tensor, shapes: Sequence[ConvShape], fanins: Tensors, thetas: Tensors) -> list[Tensor]:
         """Empty tensors of the shapes that :meth:`conv_chain_fwd` saves."""
 
     def conv_chain_bwd(
         self,
         grad_out: Tensor,
         x: Tensor,
-        saved: Sequence[Tensor],
+        saved: Tensors,
         shapes: Sequence[ConvShape],
-        fanins: Sequence[Tensor],
-        thetas: Sequence[Tensor],
-        maps: Sequence[str],
-        needs: Sequence[bool],
+        fanins: Tensors,
+        thetas: Tensors,
+        maps: Maps,
+        needs: Needs,
     ) -> Gradients:
         """Gradients of :meth:`conv_chain_fwd`."""

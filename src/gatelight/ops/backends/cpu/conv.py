@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from gatelight import native
+from gatelight.ops.backends.base import Maps, Needs, Tensors
 from gatelight.ops.backends.cpu import memory as store
 from gatelight.ops.backends.cpu.library import call, library
 from gatelight.ops.backends.cpu.operands import as_matrix, check_saved, conv_layers
@@ -25,9 +26,9 @@ def supports_shape(shape: ConvShape) -> bool:
 def conv_chain_fwd(
     x: Tensor,
     shapes: Sequence[ConvShape],
-    fanins: Sequence[Tensor],
-    thetas: Sequence[Tensor],
-    maps: Sequence[str],
+    fanins: Tensors,
+    thetas: Tensors,
+    maps: Maps,
     save: bool = True,
     by_shape: bool = False,
 ) -> tuple[Tensor, list[Tensor]]:
@@ -59,15 +60,13 @@ def conv_chain_fwd(
     return out, saved
 
 
-def conv_saved(
-    x: Tensor, shapes: Sequence[ConvShape], fanins: Sequence[Tensor], thetas: Sequence[Tensor]
-) -> list[Tensor]:
+def conv_saved(x: Tensor, shapes: Sequence[ConvShape], fanins: Tensors, thetas: Tensors) -> list[Tensor]:
     """An empty tensor of the size that :func:`conv_chain_fwd` saves by shape."""
     return [x.new_empty(conv_saved_bytes(x, shapes, fanins, thetas), dtype=torch.uint8)]
 
 
-def conv_saved_bytes(x: Tensor, shapes: Sequence[ConvShape], fanins: Sequence[Tensor], thetas: Sequence[Tensor]) -> int:
-    """The most bytes that forward saves, from the shapes alone.
+def conv_saved_bytes(x: Tensor, shapes: Sequence[ConvShape], fanins: Tensors, thetas: Tensors) -> int:
+    """Bytes that forward saves at most, by the shapes alone.
 
     Coefficients; then for each tile the planes of hidden layers, each with a row of zeros, and a word for each pooled
     output that says which position won.
@@ -84,12 +83,12 @@ def conv_saved_bytes(x: Tensor, shapes: Sequence[ConvShape], fanins: Sequence[Te
 def conv_chain_bwd(
     grad_out: Tensor,
     x: Tensor,
-    saved: Sequence[Tensor],
+    saved: Tensors,
     shapes: Sequence[ConvShape],
-    fanins: Sequence[Tensor],
-    thetas: Sequence[Tensor],
-    maps: Sequence[str],
-    needs: Sequence[bool] = (False,),
+    fanins: Tensors,
+    thetas: Tensors,
+    maps: Maps,
+    needs: Needs = (False,),
 ) -> tuple[Tensor | None, list[Tensor]]:
     """Gradients of :func:`conv_chain_fwd` for x (if ``needs[0]``) and for each theta.
 
@@ -113,5 +112,5 @@ def conv_chain_bwd(
     return grad_x, grads
 
 
-def _out_features(shapes: Sequence[ConvShape], fanins: Sequence[Tensor]) -> int:
+def _out_features(shapes: Sequence[ConvShape], fanins: Tensors) -> int:
     return fanins[-1].shape[0] * shapes[-1].out_height * shapes[-1].out_width

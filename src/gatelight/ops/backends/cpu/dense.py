@@ -6,13 +6,12 @@ both directly, anything else is copied first. :mod:`~gatelight.ops.backends.cpu.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import torch
 from torch import Tensor
 
 from gatelight import native
 from gatelight.names import check_name
+from gatelight.ops.backends.base import Maps, Needs, Tensors
 from gatelight.ops.backends.cpu import memory as store
 from gatelight.ops.backends.cpu.library import call, get_threads, library
 from gatelight.ops.backends.cpu.operands import as_matrix, check_saved, dense_layers
@@ -40,9 +39,9 @@ def lut_bwd(grad_out: Tensor, x: Tensor, fanin: Tensor, table: Tensor) -> tuple[
 
 def dense_chain_fwd(
     x: Tensor,
-    fanins: Sequence[Tensor],
-    thetas: Sequence[Tensor],
-    maps: Sequence[str],
+    fanins: Tensors,
+    thetas: Tensors,
+    maps: Maps,
     memory: str = "keep",
     save: bool = True,
     by_shape: bool = False,
@@ -76,13 +75,13 @@ def dense_chain_fwd(
     return out, saved
 
 
-def dense_saved(x: Tensor, fanins: Sequence[Tensor], thetas: Sequence[Tensor], memory: str) -> list[Tensor]:
+def dense_saved(x: Tensor, fanins: Tensors, thetas: Tensors, memory: str) -> list[Tensor]:
     """An empty tensor of the size that :func:`dense_chain_fwd` saves by shape."""
     return [x.new_empty(saved_bytes(x, fanins, thetas, memory), dtype=torch.uint8)]
 
 
-def saved_bytes(x: Tensor, fanins: Sequence[Tensor], thetas: Sequence[Tensor], memory: str) -> int:
-    """The most bytes that forward saves, from the shapes alone: clusters in the connections make it less.
+def saved_bytes(x: Tensor, fanins: Tensors, thetas: Tensors, memory: str) -> int:
+    """Bytes that forward saves at most, by the shapes alone: clusters in the connections make it less.
 
     >>> x, fanin, theta = torch.rand(8, 100), torch.zeros(50, 2, dtype=torch.int32), torch.rand(50, 4)
     >>> saved_bytes(x, [fanin, fanin], [theta, theta], "keep") >= 4 * (2 * 50 * 4 + 50 * 100)
@@ -101,12 +100,12 @@ def saved_bytes(x: Tensor, fanins: Sequence[Tensor], thetas: Sequence[Tensor], m
 def dense_chain_bwd(
     grad_out: Tensor,
     x: Tensor,
-    saved: Sequence[Tensor],
-    fanins: Sequence[Tensor],
-    thetas: Sequence[Tensor],
-    maps: Sequence[str],
+    saved: Tensors,
+    fanins: Tensors,
+    thetas: Tensors,
+    maps: Maps,
     memory: str = "keep",
-    needs: Sequence[bool] = (False,),
+    needs: Needs = (False,),
 ) -> tuple[Tensor | None, list[Tensor]]:
     """Gradients of :func:`dense_chain_fwd` for x [features, batch] (if ``needs[0]``) and for each theta.
 
@@ -131,7 +130,7 @@ def dense_chain_bwd(
     return grad_x, grads
 
 
-def work_bytes(x: Tensor, fanins: Sequence[Tensor], thetas: Sequence[Tensor], maps: Sequence[str], memory: str) -> int:
+def work_bytes(x: Tensor, fanins: Tensors, thetas: Tensors, maps: Maps, memory: str) -> int:
     """Bytes :func:`dense_chain_bwd` takes besides its results and ``saved``, with the current number of threads."""
     # Only whether gradients are wanted matters here.
     layers = dense_layers(x.shape[0], fanins, thetas, maps, grads=thetas)

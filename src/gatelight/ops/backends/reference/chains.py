@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
-from gatelight.ops.backends.base import Gradients, Tensors
+from gatelight.ops.backends.base import Gradients, Maps, Needs, Tensors
 from gatelight.ops.backends.reference.derivatives import gradients
 from gatelight.ops.backends.reference.gates import conv, lut_bwd, lut_fwd, table
 from gatelight.ops.checks import check_layers
@@ -18,21 +18,15 @@ def supports_shape(shape: ConvShape) -> bool:
     return True
 
 
-def dense_chain(x: Tensor, fanins: Tensors, thetas: Tensors, maps: Sequence[str]) -> Tensor:
-    """Outputs of the last of a chain of dense layers, [gates, batch]; autograd can differentiate it repeatedly."""
+def dense_chain(x: Tensor, fanins: Tensors, thetas: Tensors, maps: Maps) -> Tensor:
+    """Outputs of the last of a chain of dense layers, [gates, batch]; autograd differentiates it, again and again."""
     for fanin, theta, map in zip(fanins, thetas, maps, strict=True):
         x = lut_fwd(x, fanin, table(theta, map, fanin.shape[1]))
     return x
 
 
 def dense_chain_fwd(
-    x: Tensor,
-    fanins: Tensors,
-    thetas: Tensors,
-    maps: Sequence[str],
-    memory: str = "keep",
-    save: bool = True,
-    by_shape: bool = False,
+    x: Tensor, fanins: Tensors, thetas: Tensors, maps: Maps, memory: str, save: bool = True, by_shape: bool = False
 ) -> tuple[Tensor, list[Tensor]]:
     """Outputs of the last layer and, to save, the inputs of all layers but the first, whatever the memory mode."""
     check_layers(x, fanins, thetas, maps)
@@ -48,18 +42,11 @@ def dense_saved(x: Tensor, fanins: Tensors, thetas: Tensors, memory: str) -> lis
 
 
 def dense_chain_bwd(
-    grad_out: Tensor,
-    x: Tensor,
-    saved: Tensors,
-    fanins: Tensors,
-    thetas: Tensors,
-    maps: Sequence[str],
-    memory: str,
-    needs: Sequence[bool],
+    grad_out: Tensor, x: Tensor, saved: Tensors, fanins: Tensors, thetas: Tensors, maps: Maps, memory: str, needs: Needs
 ) -> Gradients:
     """Gradients for x and each theta, layer by layer from the last to the first."""
     if len(saved) != len(fanins) - 1:
-        saved = dense_chain_fwd(x, fanins, thetas, maps)[1]
+        saved = dense_chain_fwd(x, fanins, thetas, maps, memory)[1]
     inputs = [x, *saved]
     grads: list[Tensor | None] = [None] * len(fanins)
     for i in reversed(range(len(fanins))):
@@ -78,8 +65,8 @@ def _theta_gradient(theta: Tensor, map: str, arity: int, grad_table: Tensor) -> 
     return found
 
 
-def conv_chain(x: Tensor, shapes: Sequence[ConvShape], fanins: Tensors, thetas: Tensors, maps: Sequence[str]) -> Tensor:
-    """Outputs of the last of a chain of convolutional layers, feature-major like x, [features, batch]."""
+def conv_chain(x: Tensor, shapes: Sequence[ConvShape], fanins: Tensors, thetas: Tensors, maps: Maps) -> Tensor:
+    """Outputs of the last of a chain of convolutional layers, feature-major as x is, [features, batch]."""
     for shape, fanin, theta, map in zip(shapes, fanins, thetas, maps, strict=True):
         images = x.t().reshape(x.shape[1], shape.channels, shape.height, shape.width)
         x = conv(images, fanin, table(theta, map, shape.arity), shape).flatten(1).t()
@@ -91,7 +78,7 @@ def conv_chain_fwd(
     shapes: Sequence[ConvShape],
     fanins: Tensors,
     thetas: Tensors,
-    maps: Sequence[str],
+    maps: Maps,
     save: bool = True,
     by_shape: bool = False,
 ) -> tuple[Tensor, list[Tensor]]:
@@ -111,8 +98,8 @@ def conv_chain_bwd(
     shapes: Sequence[ConvShape],
     fanins: Tensors,
     thetas: Tensors,
-    maps: Sequence[str],
-    needs: Sequence[bool],
+    maps: Maps,
+    needs: Needs,
 ) -> Gradients:
     """Gradients for x and each theta, from autograd on :func:`conv_chain`."""
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from gatelight.ops.backends.base import Gradients
+from gatelight.ops.backends.base import Gradients, Maps, Needs, Tensors
 from gatelight.ops.backends.triton import conv, launch
 from gatelight.ops.backends.triton.conv import supports_shape
 from gatelight.ops.checks import check_layers
@@ -28,13 +28,7 @@ __all__ = [
 
 
 def dense_chain_fwd(
-    x: Tensor,
-    fanins: Sequence[Tensor],
-    thetas: Sequence[Tensor],
-    maps: Sequence[str],
-    memory: str = "keep",
-    save: bool = True,
-    by_shape: bool = False,
+    x: Tensor, fanins: Tensors, thetas: Tensors, maps: Maps, memory: str, save: bool = True, by_shape: bool = False
 ) -> tuple[Tensor, list[Tensor]]:
     """Outputs [gates, batch] of the last layer, on x [features, batch].
 
@@ -58,7 +52,7 @@ def dense_chain_fwd(
     return x, kept
 
 
-def dense_saved(x: Tensor, fanins: Sequence[Tensor], thetas: Sequence[Tensor], memory: str) -> list[Tensor]:
+def dense_saved(x: Tensor, fanins: Tensors, thetas: Tensors, memory: str) -> list[Tensor]:
     """Empty tensors of the shapes that :func:`dense_chain_fwd` saves."""
     dtype = torch.bfloat16 if memory == "keep-bf16" else x.dtype
     stretch = _stretch(len(fanins), memory)
@@ -67,14 +61,7 @@ def dense_saved(x: Tensor, fanins: Sequence[Tensor], thetas: Sequence[Tensor], m
 
 
 def dense_chain_bwd(
-    grad_out: Tensor,
-    x: Tensor,
-    saved: Sequence[Tensor],
-    fanins: Sequence[Tensor],
-    thetas: Sequence[Tensor],
-    maps: Sequence[str],
-    memory: str,
-    needs: Sequence[bool],
+    grad_out: Tensor, x: Tensor, saved: Tensors, fanins: Tensors, thetas: Tensors, maps: Maps, memory: str, needs: Needs
 ) -> Gradients:
     """Gradients of :func:`dense_chain_fwd`; inputs of layers that were not kept are recomputed."""
     count, kept = len(fanins), [x, *saved]
@@ -117,9 +104,9 @@ def lut_bwd(grad_out: Tensor, x: Tensor, fanin: Tensor, table: Tensor) -> tuple[
 def conv_chain_fwd(
     x: Tensor,
     shapes: Sequence[ConvShape],
-    fanins: Sequence[Tensor],
-    thetas: Sequence[Tensor],
-    maps: Sequence[str],
+    fanins: Tensors,
+    thetas: Tensors,
+    maps: Maps,
     save: bool = True,
     by_shape: bool = False,
 ) -> tuple[Tensor, list[Tensor]]:
@@ -135,9 +122,7 @@ def conv_chain_fwd(
     return x, [*inputs[1:], *winners] if save else []
 
 
-def conv_saved(
-    x: Tensor, shapes: Sequence[ConvShape], fanins: Sequence[Tensor], thetas: Sequence[Tensor]
-) -> list[Tensor]:
+def conv_saved(x: Tensor, shapes: Sequence[ConvShape], fanins: Tensors, thetas: Tensors) -> list[Tensor]:
     """Empty tensors of the shapes that :func:`conv_chain_fwd` saves."""
     batch = x.shape[1]
     outputs = [
@@ -154,12 +139,12 @@ def conv_saved(
 def conv_chain_bwd(
     grad_out: Tensor,
     x: Tensor,
-    saved: Sequence[Tensor],
+    saved: Tensors,
     shapes: Sequence[ConvShape],
-    fanins: Sequence[Tensor],
-    thetas: Sequence[Tensor],
-    maps: Sequence[str],
-    needs: Sequence[bool] = (False,),
+    fanins: Tensors,
+    thetas: Tensors,
+    maps: Maps,
+    needs: Needs = (False,),
 ) -> Gradients:
     """Gradients of :func:`conv_chain_fwd` for x, if needed, and for every theta."""
     count = len(fanins)
