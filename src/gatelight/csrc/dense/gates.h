@@ -6,10 +6,10 @@
 namespace gatelight {
 namespace GL_PATH {
 
-// Gates ahead whose rows are fetched into the first cache: enough to hide the L3 cache where a layer outgrows L2.
+// Gates ahead whose rows are fetched into L1: enough to hide the latency of L3 if a layer outgrows L2.
 constexpr int AHEAD = 16;
 // Rows of a layer that outgrows L3 too, and those of the caller's matrices, which are in no cache yet, are fetched into
-// L2 before. Many more lines may be on their way there than to the first cache: they come in half the time.
+// L2 before. Many more lines may be on their way there than to L1: they come in half the time.
 constexpr int FAR_AHEAD = 64;
 constexpr int64_t WIDE_LAYER = 1 << 15;  // rows
 // Gates of five and six inputs take so long to compute that nothing is gained.
@@ -30,7 +30,7 @@ struct Wires {
     return gates < most ? gates : most;
   }
 
-  // Where gate j reads, in floats from the first row. Two indices come with one load: loads are what is scarce.
+  // Where gate j reads, in floats from the first row. Two indices come with one load: loads are the bottleneck.
   template <int N, int W>
   GL_INLINE void inputs(int64_t j, int64_t* at) const {
     int i = 0;

@@ -7,7 +7,7 @@ namespace gatelight {
 namespace GL_PATH {
 
 // Fetches a row of a caller's matrix into L2. Such rows are in no cache yet, too far apart for the processor to fetch
-// them by itself, and may begin anywhere in a line. Many more lines may be on their way to L2 than to the first cache.
+// them by itself, and may begin anywhere in a line. Many more lines may be on their way to L2 than to L1.
 template <int W>
 GL_INLINE void fetch_far(const float* row) {
   if (W == 1) return;
@@ -15,7 +15,7 @@ GL_INLINE void fetch_far(const float* row) {
   __builtin_prefetch(row + W - 1, 0, 2);
 }
 
-// Fetches a row that lies in lines of its own into the first cache.
+// Fetches a row that lies in lines of its own into L1.
 template <int W>
 GL_INLINE void fetch_near(const float* row) {
   for (int i = 0; i < W; i += 16) __builtin_prefetch(row + i);

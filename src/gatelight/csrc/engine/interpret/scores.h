@@ -25,7 +25,7 @@ GL_INLINE void to_numbers(const R* plane, const Sum& sum, int32_t* numbers) {
     R v[8];
 #pragma GCC unroll 8
     for (int p = 0; p < 8; p++) v[p] = first + p < planes ? plane[first + p] : R::zeros();
-    exchange_eight<1>(v);
+    swap_eight<1>(v);
     const uint8_t* bytes = reinterpret_cast<const uint8_t*>(v);
     if (first == 0)
       for (int i = 0; i < R::SAMPLES; i++) numbers[i] = (int32_t)((uint32_t)sum.bias + bytes[i]);

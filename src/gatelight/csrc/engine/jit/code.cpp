@@ -97,14 +97,14 @@ class Writer {
     holds_[register_of_[v]] = NONE;
     register_of_[v] = NONE;
   }
-  // Gives back what a value occupies that nobody reads any more.
+  // Frees what a value occupies once nothing reads it anymore.
   void leave(int32_t v) {
     if (!dead(v) || v == 0) return;
     if (register_of_[v] != NONE) forget(v);
     if (row_of_[v] != NONE) free_rows_.push_back(row_of_[v]);
     row_of_[v] = NONE;
   }
-  // Sees to it that a value has a row: the one that was given back last, which is in the first cache.
+  // Makes sure that a value has a row: the one that was freed last, which is in L1.
   void save(int32_t v) {
     if (row_of_[v] != NONE || dead(v)) return;
     if (free_rows_.empty()) free_rows_.push_back(rows++);

@@ -19,7 +19,7 @@ constexpr int64_t MOST_SCORE = int64_t(1) << 30;
 constexpr size_t RECENT = 64;
 constexpr int32_t MOST_READERS = 8;
 constexpr int32_t MOST_COST = 100;
-// Reads since which a row has probably left the first cache, of 512 rows.
+// After this many reads a row has probably left L1, which holds 512 rows.
 constexpr int64_t COLD = 600;
 
 typedef std::vector<std::vector<Literal>> Bits;  // of each weight
