@@ -45,7 +45,7 @@ struct Wires {
     for (; i < N; i++) at[i] = (int64_t)fanin[j * N + i] * W;
   }
 
-  // Fetches those of `rows` that gates after j read, from input FIRST on; `far` ones, too.
+  // Fetches those of `rows` that gates after j read, from input FIRST; `far` ones too.
   template <int N, int W, int FIRST>
   GL_INLINE void fetch(int64_t j, const float* rows, bool far) const {
     if (W == 1) return;
@@ -107,7 +107,7 @@ inline void run_fwd(const float* x, const Wires& wires, const float* c, int64_t 
     }
   };
   const bool far = FETCHES_FAR<N, W> && out_stride != W;  // the caller's matrix
-  if (LINKED && !own.wide && !far) steps(false, false);  // leaves nothing to ask for in the loop
+  if (LINKED && !own.wide && !far) steps(false, false);  // leaves nothing to test in the loop
   else steps(own.wide, far);
   for (; j < gates; j++) step(j);
 }
@@ -155,7 +155,7 @@ GL_INLINE void add_gates(int64_t j, const Sum<W>* s, float* sums, bool accumulat
 }
 
 // x: rows of the inputs; gradients gx of the same rows are added to. sums: [gates, 2^N], padded to a multiple of 16.
-// LINKED: the gradient of a row stays in its register, too.
+// LINKED: the gradient of a row stays in its register too.
 template <int N, int W, bool NEED_X, bool LINKED = false>
 inline void run_bwd(const float* x, float* gx, const Wires& given, const float* c, int64_t gates,
                     const Gradient& from, float* sums, bool accumulate) {
@@ -207,7 +207,7 @@ inline void run_bwd(const float* x, float* gx, const Wires& given, const float* 
     }
   };
   const bool near = W > 1 && (stride != W || wires.wide);  // other rows the processor fetches by itself
-  if (LINKED && !near && !far) steps(false, false, false);  // leaves nothing to ask for in the loop
+  if (LINKED && !near && !far) steps(false, false, false);  // leaves nothing to test in the loop
   else steps(wires.wide, near, far);
   for (; j < gates; j += STEP) {
     for (int u = 0; u < STEP; u++) {

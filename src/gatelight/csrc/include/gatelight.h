@@ -89,7 +89,7 @@ struct GlConv {
 GL_API int32_t gl_conv_supported(int32_t arity, int32_t depth, int32_t pool);
 GL_API int64_t gl_conv_save_bytes(const GlConv* layers, int32_t count, int64_t batch);
 // A chain of layers: x has channels * height * width features, out [out_channels * pooled pixels, batch] is
-// feature-major. `save` may be null where there is no backward.
+// feature-major. `save` may be null if there is no backward.
 GL_API int32_t gl_conv_fwd(const GlConv* layers, int32_t count, int64_t batch, GlMatrix x, GlMatrix out, void* save);
 GL_API int32_t gl_conv_bwd(const GlConv* layers, int32_t count, int64_t batch, GlMatrix x, GlMatrix grad_out,
                            GlMatrix grad_x, const void* save);

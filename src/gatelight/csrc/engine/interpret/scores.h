@@ -34,7 +34,7 @@ GL_INLINE void to_numbers(const R* plane, const Sum& sum, int32_t* numbers) {
   }
 }
 
-// Class c takes a sample over where it has more: of equals the first stays.
+// Class c becomes a sample's label if its score is higher: of equals the first stays.
 GL_INLINE void challenge(const int32_t* numbers, int32_t c, int samples, int32_t* best, int32_t* label) {
   for (int i = 0; i < samples; i += NUMBERS) {
     const vn number = *reinterpret_cast<const vn_memory*>(numbers + i);

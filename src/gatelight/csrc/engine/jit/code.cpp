@@ -170,14 +170,14 @@ class Writer {
       in_register(node.in[soonest], registers_of(node));
     }
   }
-  // An input in a register that nobody reads any more, or NONE.
+  // An input in a register that nothing reads anymore, or NONE.
   int last_read(const Node& node) const {
     for (int k = 0; k < node.arity; k++)
       if (register_of_[node.in[k]] != NONE && dead(node.in[k])) return k;
     return NONE;
   }
 
-  // Both write a gate and return the register of the result, which may be that of an input that is not read any more.
+  // Both write a gate and return the register of the result, which may be that of an input that is not read anymore.
   int two(const Node& node) {
     const int in_row = load_inputs(node), last = last_read(node);
     const int to = last == NONE ? free_register(registers_of(node)) : register_of_[node.in[last]];

@@ -227,7 +227,7 @@ class Sequencer {
   const GateList& net_;
   GateList& out_;
   Builder build_;
-  std::vector<Literal> made_;         // what stands for each node
+  std::vector<Literal> made_;         // the literal of each node
   std::vector<int64_t> read_;         // when it was made or read last
   std::vector<int64_t> counted_;      // the last cost() that counted it
   Lists readers_, outputs_;
