@@ -40,7 +40,7 @@ CASES = {
 }
 
 #: Multiply-adds of a gate at a position and for a sample, as for dense gates: 3 forward, 10 backward. Ours does less
-#: in backward, where only the position that won the pooling is worked on.
+#: in backward, which handles only the position that won the pooling.
 MULTIPLY_ADDS = 13
 
 

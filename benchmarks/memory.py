@@ -2,7 +2,7 @@
 
     python benchmarks/memory.py
 
-Bytes are what the kernels ask for: activations and coefficients, their gradients, and scratch of two threads.
+Bytes are what the kernels request: activations and coefficients, their gradients, and scratch of two threads.
 """
 
 from __future__ import annotations

@@ -272,7 +272,7 @@ def test_inspect(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str
         ),
         (["export", "module.gl", "--to", "verilog"], "--name module_net"),
         (["run", "NET", "one.npy"], "holds a single sample; add the batch axis: x[None]"),
-        (["run", "NET", "flat.npy"], "a single sample is [1, 64], as x[None] makes it"),
+        (["run", "NET", "flat.npy"], "a single sample is [1, 64]: pass x[None]"),
         (["run", "NET", "one.npy", "--rows", "test"], "has no test rows: nothing is held out of a file without labels"),
         (["run", "NET", "column.npz", "--rows", "some"], "invalid choice: 'some'"),
         (["export", "NET", "--to", "verilog", "--name", "module"], "module"),

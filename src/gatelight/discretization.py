@@ -1,7 +1,7 @@
 """From a trained model to a circuit: the only place where torch meets circuits.
 
 A model is walked in the order in which torch would call its modules. Each part writes itself into a
-:class:`~gatelight.circuit.sketch.CircuitSketch`, where an array of nets stands for a batch. The result is then compared
+:class:`~gatelight.circuit.sketch.CircuitSketch`, where an array of nets replaces a batch. The result is then compared
 with the rounded model on random inputs.
 """
 

@@ -160,7 +160,7 @@ def spoil(truth: Truth) -> nn.Module:
         gate -= layer.out_features
     assert isinstance(layer.parametrization, IWP)
     with torch.no_grad():
-        layer.theta[gate, entry] = 2 * ESTIMATORS[layer.parametrization.estimator].centre - layer.theta[gate, entry]
+        layer.theta[gate, entry] = 2 * ESTIMATORS[layer.parametrization.estimator].center - layer.theta[gate, entry]
     return wrong
 
 

@@ -48,7 +48,7 @@ def test_properties() -> None:
         (images() + 0.5 > 0, labels() > 0, {}, "labels must be whole numbers"),
         (images().astype(np.int32) + 256, labels(), {}, "must lie in 0..255, got 256..256"),
         (images().astype(np.int32) - 1, labels(), {}, "must lie in 0..255, got -1..-1"),
-        (images()[:, 0, 0, 0], labels(), {}, r"a single sample is \[1, 4\], as x\[None\] makes it"),
+        (images()[:, 0, 0, 0], labels(), {}, r"a single sample is \[1, 4\]: pass x\[None\]"),
         (np.float32(1), labels(), {}, "this is a single number"),
         (images()[None], labels(), {}, r"x must be \[n, features\]"),
         (np.array(["a", "b"]), labels(), {}, "inputs must be numbers"),

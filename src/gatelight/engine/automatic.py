@@ -40,7 +40,7 @@ class _State:
 
     Attributes:
         samples: How many samples it has run on.
-        seconds: How long numpy has worked on it.
+        seconds: How long numpy has run it.
         program: What the native library prepared, if anything.
         code: Whether ``program`` is machine code, if that is possible.
     """

@@ -90,7 +90,7 @@ def _metadata(raw: bytes, path: Path) -> dict[str, str]:
     try:
         size = int.from_bytes(raw[:8], "little")
         if len(raw) < 8 + size:
-            raise ValueError(f"{len(raw)} bytes where its header alone takes {size}")
+            raise ValueError(f"{len(raw)} bytes, but its header takes {size}")
         metadata = json.loads(raw[8 : 8 + size]).get("__metadata__", {})
     except (ValueError, AttributeError, RecursionError) as error:
         raise ValueError(f"{path} is not a checkpoint or is truncated: {error}") from None

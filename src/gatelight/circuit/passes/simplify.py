@@ -86,7 +86,7 @@ def simplify(circuit: Circuit, level: int = 1) -> Simplified:
 
     Args:
         circuit: The circuit.
-        level: 1 for the local rules; 2 also merges nets that random simulation finds alike and an exhaustive check
+        level: 1 for the local rules; 2 also merges nets that agree in random simulation and that an exhaustive check
             of a small cone proves equal; 3 also asks the prover about the others (see
             :mod:`gatelight.circuit.proof.equivalence`; a RuntimeError if there is none).
 

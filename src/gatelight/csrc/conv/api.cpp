@@ -92,7 +92,7 @@ struct Chain {
   }
 };
 
-// The planes of a layer's input: zero the row behind each.
+// The planes of a layer's input: zero the row after each.
 void zero_padding(const Conv& c, float* planes) {
   for (int64_t i = 1; i <= c.channels; i++) std::memset(planes + (i * c.plane_in() - 1) * TILE, 0, 4 * TILE);
 }

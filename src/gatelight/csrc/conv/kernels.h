@@ -5,7 +5,7 @@
 
 namespace gatelight {
 
-// One convolutional layer with the pooling behind it. In a tile, an image is planes of rows of 16 floats, one row for
+// One convolutional layer with the pooling after it. In a tile, an image is planes of rows of 16 floats, one row for
 // each pixel; a plane that a layer reads has one more row, of zeros, where the padding is.
 struct Conv : GlConv {
   Layer layer;            // its gates, tree after tree; `in` and the kernels of dense layers are not used

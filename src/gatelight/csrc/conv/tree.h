@@ -24,7 +24,7 @@ typedef Row<W> R;
 struct Pick {
   __mmask16 m;
 };
-// Whether v takes the place of `best`: it is larger or not a number. The first of equals stays, and so does a NaN.
+// Whether v replaces `best`: it is larger or not a number. The first of equals stays, and so does a NaN.
 GL_INLINE Pick beats(const R& v, const R& best) {
   const __mmask16 number = _mm512_cmp_ps_mask((__m512)best.v[0], (__m512)best.v[0], _CMP_ORD_Q);
   return {_mm512_mask_cmp_ps_mask(number, (__m512)v.v[0], (__m512)best.v[0], _CMP_NLE_UQ)};
@@ -78,7 +78,7 @@ template <int ARITY, int DEPTH>
 struct Tree {
   static constexpr int N = ARITY, LEAVES = power(N, DEPTH), GATES = (LEAVES - 1) / (N - 1), ENTRIES = 1 << N;
 
-  // Where the leaves of one output channel lie: leaf i at position m is the row values[i] + shift[i][m], its gradient
+  // Where the leaves of one output channel are: leaf i at position m is the row values[i] + shift[i][m], its gradient
   // the row gradients[i] + shift[i][m].
   struct Leaves {
     const float* values[LEAVES];

@@ -35,11 +35,11 @@ int32_t forward(Plan& plan, GlMatrix x, GlMatrix out, void* save) {
   if (!scratch.ok || !coefficients.data) return GL_NO_MEMORY;
   plan.place_coefficients(own ? coefficients.floats() : static_cast<float*>(save));
   if (save) pass.saved = static_cast<char*>(save) + plan.coefficient_bytes();
-  const Splits split(segments, plan.checkpoints());
+  const Splits split(segments, plan.snapshots());
   const float* from = nullptr;
   float* to = static_cast<float*>(save);
   int begin = 0;
-  for (int room = plan.checkpoints(); segments - begin > 1; room--) {
+  for (int room = plan.snapshots(); segments - begin > 1; room--) {
     const int middle = begin + split(segments - begin, room);
     advance(plan, scratch, 0, begin, middle, from, to);
     begin = middle;
@@ -54,14 +54,14 @@ struct Backward {
   Plan& plan;
   const Splits& split;
   const Scratch& scratch;
-  float *sums, *checkpoints, *carried;
+  float *sums, *snapshots, *carried;
   bool has_coefficients;
 
-  // Segments [begin, end), last to first. `ready`: forward has left the checkpoints on the way to the last one.
+  // Segments [begin, end), last to first. `ready`: forward has left the snapshots on the way to the last one.
   void run(int begin, int end, const float* from, int room, bool ready) const {
     while (end - begin > 1) {
       const int middle = begin + split(end - begin, room);
-      float* to = checkpoints + plan.between() * (plan.checkpoints() - room);
+      float* to = snapshots + plan.between() * (plan.snapshots() - room);
       if (!ready) advance(plan, scratch, 2 * plan.pass.tile_floats(), begin, middle, from, to);
       run(middle, end, to, room - 1, ready);
       ready = false;
@@ -95,18 +95,18 @@ int32_t backward(Plan& plan, GlMatrix x, GlMatrix grad_out, GlMatrix grad_x, voi
   const bool has_coefficients = save && segments == 1;
   const Block coefficients(static_cast<size_t>(has_coefficients ? 0 : plan.coefficient_bytes()));
   const Block sums(static_cast<size_t>(plan.sums_bytes()));
-  const Block checkpoints(static_cast<size_t>(save || segments == 1 ? 0 : plan.save_bytes()));
+  const Block snapshots(static_cast<size_t>(save || segments == 1 ? 0 : plan.save_bytes()));
   const Block carried(static_cast<size_t>(segments == 1 ? 0 : 4 * plan.between()));
   const Scratch scratch(plan.backward_slots(), backward_scratch(pass));
-  if (!coefficients.data || !sums.data || !checkpoints.data || !carried.data || !scratch.ok) return GL_NO_MEMORY;
+  if (!coefficients.data || !sums.data || !snapshots.data || !carried.data || !scratch.ok) return GL_NO_MEMORY;
   plan.place_coefficients(has_coefficients ? static_cast<float*>(save) : coefficients.floats());
   plan.place_sums(sums.floats());
   if (save) pass.saved = static_cast<char*>(save) + plan.coefficient_bytes();
   for (const Block& block : scratch.blocks) std::memset(block.data, 0, sizeof(float) * 2 * pass.tile_floats());
-  const Splits split(segments, plan.checkpoints());
-  float* states = save ? static_cast<float*>(save) : checkpoints.floats();
+  const Splits split(segments, plan.snapshots());
+  float* states = save ? static_cast<float*>(save) : snapshots.floats();
   const Backward way{plan, split, scratch, sums.floats(), states, carried.floats(), has_coefficients};
-  way.run(0, segments, nullptr, plan.checkpoints(), save != nullptr);
+  way.run(0, segments, nullptr, plan.snapshots(), save != nullptr);
   return GL_OK;
 }
 

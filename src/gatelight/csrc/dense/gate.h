@@ -16,7 +16,7 @@ GL_INLINE Row<W> quad_value(const float* c, const Row<W>& p, const Row<W>& q) {
   return madd(p, slope, constant);
 }
 
-// The same with its coefficients loaded at once: faster where a gate is this quad alone and they serve once.
+// The same with its coefficients loaded at once: faster if the gate is a single quad and they are used once.
 template <int W>
 GL_INLINE Row<W> single_quad_value(const float* c, const Row<W>& p, const Row<W>& q) {
   const Quad<W> k(c);

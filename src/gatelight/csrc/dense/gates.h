@@ -6,10 +6,10 @@
 namespace gatelight {
 namespace GL_PATH {
 
-// Gates ahead whose rows are fetched into the first cache: enough to hide the L3 cache where a layer outgrows L2.
+// Gates ahead whose rows are fetched into L1: enough to hide the latency of L3 if a layer outgrows L2.
 constexpr int AHEAD = 16;
 // Rows of a layer that outgrows L3 too, and those of the caller's matrices, which are in no cache yet, are fetched into
-// L2 before. Many more lines may be on their way there than to the first cache: they come in half the time.
+// L2 before. Many more lines may be on their way there than to L1: they come in half the time.
 constexpr int FAR_AHEAD = 64;
 constexpr int64_t WIDE_LAYER = 1 << 15;  // rows
 // Gates of five and six inputs take so long to compute that nothing is gained.
@@ -30,7 +30,7 @@ struct Wires {
     return gates < most ? gates : most;
   }
 
-  // Where gate j reads, in floats from the first row. Two indices come with one load: loads are what is scarce.
+  // Where gate j reads, in floats from the first row. Two indices come with one load: loads are the bottleneck.
   template <int N, int W>
   GL_INLINE void inputs(int64_t j, int64_t* at) const {
     int i = 0;
@@ -45,7 +45,7 @@ struct Wires {
     for (; i < N; i++) at[i] = (int64_t)fanin[j * N + i] * W;
   }
 
-  // Fetches those of `rows` that gates after j read, from input FIRST on; `far` ones, too.
+  // Fetches those of `rows` that gates after j read, from input FIRST; `far` ones too.
   template <int N, int W, int FIRST>
   GL_INLINE void fetch(int64_t j, const float* rows, bool far) const {
     if (W == 1) return;
@@ -107,7 +107,7 @@ inline void run_fwd(const float* x, const Wires& wires, const float* c, int64_t 
     }
   };
   const bool far = FETCHES_FAR<N, W> && out_stride != W;  // the caller's matrix
-  if (LINKED && !own.wide && !far) steps(false, false);  // leaves nothing to ask for in the loop
+  if (LINKED && !own.wide && !far) steps(false, false);  // leaves nothing to test in the loop
   else steps(own.wide, far);
   for (; j < gates; j++) step(j);
 }
@@ -200,7 +200,7 @@ inline void run_bwd(const float* x, float* gx, const Wires& given, const float* 
     }
   };
   const bool near = W > 1 && (stride != W || wires.wide);  // other rows the processor fetches by itself
-  if (LINKED && !near && !far) steps(false, false, false);  // leaves nothing to ask for in the loop
+  if (LINKED && !near && !far) steps(false, false, false);  // leaves nothing to test in the loop
   else steps(wires.wide, near, far);
   for (; j < gates; j += STEP) {
     for (int u = 0; u < STEP; u++) {

@@ -1,4 +1,4 @@
-// A layer of gates as the kernels see it. A convolutional layer's trees are gates in such a layer, too.
+// A layer of gates as the kernels see it. A convolutional layer's trees are gates in such a layer too.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace gatelight {
 
-constexpr int TILE = 16;  // samples that are worked on together
+constexpr int TILE = 16;  // samples that are processed together
 
 struct Layer : GlLayer {
   const Map* map;             // from theta to the table

@@ -5,9 +5,9 @@
 
 namespace gatelight {
 
-constexpr int WIDE_TILE = 32;  // samples of a tile where layers are worked on cluster by cluster
+constexpr int WIDE_TILE = 32;  // samples of a tile if layers are processed cluster by cluster
 // Rows more than a layer has: where their number is a multiple of a page, a value and its gradient would lie in the
-// same few lines of the first cache.
+// same few lines of L1.
 constexpr int SPARE_ROWS = 5;
 // Layers whose activations are recomputed before gradients go back through them; at least 2. Tests set it lower.
 #if !defined(GL_SEGMENT)
@@ -33,7 +33,7 @@ struct Pass {
     const int64_t left = batch - tile * width;
     return left < width ? (int)left : width;
   }
-  // Tiles of stacks that are worked on cluster by cluster. The rows of the last one are padded to TILE or to WIDE_TILE.
+  // Tiles of stacks that are processed cluster by cluster. The rows of the last one are padded to TILE or to WIDE_TILE.
   int64_t wide_tiles() const { return (batch + WIDE_TILE - 1) / WIDE_TILE; }
   int wide_samples(int64_t first) const { return batch - first < WIDE_TILE ? (int)(batch - first) : WIDE_TILE; }
   int64_t padded_batch() const { return (batch + TILE - 1) / TILE * TILE; }

@@ -1,8 +1,8 @@
-// A pass with its layers, the sizes that follow from them, and the order in which layers are worked on.
+// A pass with its layers, the sizes that follow from them, and the order in which layers are processed.
 //
 // A pass takes its layers in segments: all tiles through one segment, then all through the next. Coefficients and sums
 // exist for one segment at a time. Stacks that keep their activations are one segment; those that recompute them
-// have segments of SEGMENT layers and at most CHECKPOINTS copies of activations between segments, whatever the depth.
+// have segments of SEGMENT layers and at most SNAPSHOTS copies of activations between segments, whatever the depth.
 #pragma once
 
 #include <algorithm>
@@ -16,9 +16,9 @@
 
 namespace gatelight {
 
-constexpr int CHECKPOINTS = 3;
+constexpr int SNAPSHOTS = 3;
 
-// Backward needs the input of every segment, last to first, and there is room for a few only: where to put them such
+// Backward needs the input of every segment, last to first, and there is room for only a few: where to put them so
 // that the fewest segments are recomputed (Griewank and Walther, 2000).
 class Splits {
  public:
@@ -33,7 +33,7 @@ class Splits {
           best_[c][n] = m;
         }
   }
-  // How many of `segments` (2 or more) to run to the next checkpoint, with room for `room` (1 or more) of them.
+  // How many of `segments` (2 or more) to run to the next snapshot, with room for `room` (1 or more) of them.
   int operator()(int segments, int room) const { return static_cast<int>(best_[room][segments]); }
 
  private:
@@ -41,8 +41,8 @@ class Splits {
   std::vector<std::vector<int64_t>> cost_, best_;
 };
 
-// Whether nearly every gate's first input is the last one of the gate before it (nn/wiring.py). Judged by a sample: the
-// answer decides how fast a layer is, not what it computes.
+// Whether nearly every gate's first input is the last one of the gate before it (wiring/linking.py). Judged by a
+// sample: the answer decides how fast a layer is, not what it computes.
 inline bool linked(const GlLayer& layer) {
   constexpr int64_t SAMPLE = 64;
   if (layer.arity != 2 || layer.gates <= SAMPLE) return false;
@@ -60,7 +60,7 @@ struct Plan {
   int segment = 1;           // layers in a segment
   int64_t coefficients = 0;  // floats of a segment's coefficients, and of one group of its sums
   int groups = 1;
-  std::vector<int> pairs;  // layers of each pair where the stack is worked on cluster by cluster
+  std::vector<int> pairs;  // layers of each pair if the stack is processed cluster by cluster
   bool ok = false;
 
   // `whole`: all layers in one segment.
@@ -98,7 +98,7 @@ struct Plan {
   bool fused() const { return pass.tiles() < 2; }
 
   int segments() const { return (pass.count + segment - 1) / segment; }
-  int checkpoints() const { return std::min(CHECKPOINTS, segments() - 1); }
+  int snapshots() const { return std::min(SNAPSHOTS, segments() - 1); }
   Span span(int s, const float* from, float* to) const {
     return {s * segment, std::min(pass.count, (s + 1) * segment), from, to};
   }
@@ -107,9 +107,9 @@ struct Plan {
   int64_t between() const { return pass.tile_floats() * pass.tiles(); }
   int64_t coefficient_bytes() const { return fused() ? 0 : 4 * coefficients; }
 
-  // What forward leaves: checkpoints, or the coefficients of the one segment and what is kept.
+  // What forward leaves: snapshots, or the coefficients of the one segment and what is kept.
   int64_t save_bytes() const {
-    if (segments() > 1) return 4 * between() * checkpoints();
+    if (segments() > 1) return 4 * between() * snapshots();
     int64_t bytes = coefficient_bytes();
     if (pass.mode == GL_RECOMPUTE) return bytes;
     if (!pairs.empty()) return bytes + pairs_bytes();

@@ -23,7 +23,7 @@ GL_INLINE float from_bf16(uint16_t h) {
 }
 
 // Saved rows hold `samples` values, without padding. Full-width moves run over into the next rows, which are written
-// afterwards or cut off; the last rows are moved value by value.
+// later or cut off; the last rows are moved value by value.
 template <int W>
 inline void save_rows(const float* src, int64_t rows, int samples, bool bf16, char* saved) {
   if (bf16) {

@@ -10,7 +10,7 @@
 namespace gatelight {
 namespace GL_PATH {
 
-// `cold`: the layer's input has been out of use for so long that it is in no cache.
+// `cold`: the layer's input has not been used for so long that it is in no cache.
 GL_INLINE Wires wires(const Layer& layer, int64_t first, bool cold) {
   return {layer.fanin + first * layer.arity, layer.gates - first, cold || layer.in > WIDE_LAYER, layer.linked};
 }

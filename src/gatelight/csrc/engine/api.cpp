@@ -25,7 +25,7 @@ namespace {
 
 constexpr int64_t HUGE_PAGE = int64_t(2) << 20;
 
-// More gates make so much code that it falls out of the third cache: between 11 and 17 MB interpreting becomes faster.
+// More gates make so much code that it falls out of L3: between 11 and 17 MB interpreting becomes faster.
 constexpr int64_t MOST_CODE_GATES = 750000;
 
 // How a circuit is run: by a program to interpret, or by machine code with the encoder and the classes around it.
@@ -91,7 +91,7 @@ bool valid(const GlCircuit& c) {
 // Calls work(block, scratch) for each block on up to `threads` threads, until one returns false; GL_OK or what failed.
 template <class Work>
 int32_t for_blocks(int64_t blocks, int threads, int64_t scratch_bytes, Work work) {
-  // Rows are read in no order: on pages of 4 KiB their addresses would not fit the processor's table.
+  // Rows are read in random order: on pages of 4 KiB their addresses would not fit the processor's table.
   const size_t bytes = static_cast<size_t>(blocks > 1 ? std::max(scratch_bytes, HUGE_PAGE) : scratch_bytes);
   threads = static_cast<int>(std::min<int64_t>(threads, blocks));
   std::vector<Block> scratch(static_cast<size_t>(std::max(threads, 1)));
@@ -185,7 +185,7 @@ int32_t gl_engine_bits(void* engine, const uint64_t* words, int64_t count, int32
   Handle& h = *static_cast<Handle*>(engine);
   if (count < 0 || threads < 1) return GL_BAD_ARGUMENT;
   std::call_once(h.has_bits, [&] {
-    Prepared whole;  // if memory is short now, the next call starts afresh
+    Prepared whole;  // if memory runs out now, the next call starts over
     schedule(GlCircuit{}, h.net, true, whole);
     h.bits = std::move(whole);
   });

@@ -20,7 +20,7 @@ Encode empty_word(int64_t first, bool gathered) {
   return word;
 }
 
-// The smallest u that stands for a number above the threshold; 256 if none does.
+// The smallest u that means a number above the threshold; 256 if there is none.
 int least_value(float threshold, int32_t kind) {
   const float one = kind == GL_FEATURE_BYTES ? 255.0f : 1.0f;
   int low = 0, high = 256;

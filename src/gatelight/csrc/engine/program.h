@@ -1,7 +1,7 @@
 // The bit-packed engine: what a prepared circuit looks like, and what each SIMD path offers to run it.
 //
-// A row holds one bit of each sample of a block: 512 samples or, where there are few, 64. Gates read and write rows
-// that are named by slots; a slot is given away again once nobody reads it any more.
+// A row holds one bit of each sample of a block: 512 samples or, where there are few, 64. Gates read and write rows that
+// are named by slots; a slot is reused once nothing reads it anymore.
 #pragma once
 
 #include <cstdint>
@@ -18,11 +18,11 @@ constexpr int GROUP = 8;  // bits that are summed at a time
 constexpr int STAGES = 11;   // of sums: 8^11 > 2^31
 constexpr int LIST = 32;     // carries that wait at a stage, a multiple of GROUP
 constexpr int ZERO_SLOT = 0;  // always holds zeros
-constexpr int DUMP_SLOT = 1;  // takes what nobody reads
+constexpr int DUMP_SLOT = 1;  // for results that nothing reads
 
-// A run of gates with one function. Table entry k is the output for the inputs whose bits, first one leading, spell k.
+// A run of gates with one function. Table entry k is the output for inputs that are k in binary, first one leading.
 struct Run {
-  uint8_t arity;  // 1 (sums alone) to 3
+  uint8_t arity;  // 1 (only sums) to 3
   uint8_t table;
   int64_t count;  // gates; of sums: groups of GROUP bits
 };
@@ -47,7 +47,7 @@ typedef void (*CodeFunction)(uint64_t* rows);
 // 64 input bits that are made together: bit i is x[first + i] > threshold[i], or x[feature[i]] where `gathered`.
 struct alignas(64) Encode {
   uint8_t least[WORD];     // uint8: smallest value that sets the bit
-  float threshold[WORD];   // +inf for bits nobody reads
+  float threshold[WORD];   // +inf for bits that nothing reads
   int32_t feature[WORD];
   int32_t slot[WORD];
   uint64_t possible;       // uint8: bits that some value sets
@@ -77,7 +77,7 @@ struct Program {
   const int32_t* output_slot;
   const uint8_t* output_negated;
   int64_t outputs;
-  // In place of runs and sums, or null: code that leaves, from row `results` on, the bits of each class's count, lowest
+  // Instead of runs and sums, or null: code that leaves, from row `results` on, the bits of each class's count, lowest
   // first, and then those of the label.
   CodeFunction code_512, code_64;
   int32_t results;

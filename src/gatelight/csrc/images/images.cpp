@@ -1,4 +1,4 @@
-// Batches of images on their way to the gates: boxes resampled to the full size, and thermometer encoding. The same
+// Batches of images, prepared for the gates: boxes resampled to the full size, and thermometer encoding. The same
 // bits as data/augment.py and nn/encode.py compute with torch; built without fused multiply-adds for that.
 // Single-threaded: a training step prepares the next batch while the gates of this one are computed.
 #include <algorithm>

@@ -60,7 +60,7 @@ GL_API int32_t gl_table_fwd(int32_t kind, int32_t arity, int64_t gates, const fl
 GL_API int32_t gl_table_bwd(int32_t kind, int32_t arity, int64_t gates, const float* theta, const float* grad_table,
                             float* grad_theta);
 
-// Bytes forward wants for `save`, and bytes backward takes for itself with the current number of threads.
+// Bytes forward wants for `save`, and bytes of scratch that backward needs with the current number of threads.
 GL_API int64_t gl_save_bytes(const GlLayer* layers, int32_t count, int64_t batch, int32_t mode);
 GL_API int64_t gl_work_bytes(const GlLayer* layers, int32_t count, int64_t batch, int32_t mode);
 
@@ -74,22 +74,22 @@ GL_API int32_t gl_stack_bwd(const GlLayer* layers, int32_t count, int64_t batch,
                             GlMatrix grad_out, GlMatrix grad_x, const void* save);
 
 // One convolutional layer: every output channel is a complete tree of gates over a window, with max-pooling of
-// pool x pool positions behind it (1: none).
+// pool x pool positions after it (1: none).
 struct GlConv {
   int64_t channels, height, width;           // of the input
   int32_t kernel, padding, stride, pool;     // the window's side, zeros around the image, steps, the pooling's side
   int64_t out_channels;
   int32_t depth, arity, kind;
   const int32_t* fanin;  // [out_channels, arity^depth]: (channel * kernel + dy) * kernel + dx of each leaf, checked before
-  const float* theta;    // [out_channels * gates of a tree, parameters]: a tree from its root on, level by level
+  const float* theta;    // [out_channels * gates of a tree, parameters]: each tree from its root, level by level
   float* grad_theta;     // backward: as theta; may be null
 };
 
-// Whether there is a kernel for these trees (out of range is no error).
+// Whether there is a kernel for these trees (sizes out of range are not an error).
 GL_API int32_t gl_conv_supported(int32_t arity, int32_t depth, int32_t pool);
 GL_API int64_t gl_conv_save_bytes(const GlConv* layers, int32_t count, int64_t batch);
 // A chain of layers: x has channels * height * width features, out [out_channels * pooled pixels, batch] is
-// feature-major. `save` may be null where there is no backward.
+// feature-major. `save` may be null if there is no backward.
 GL_API int32_t gl_conv_fwd(const GlConv* layers, int32_t count, int64_t batch, GlMatrix x, GlMatrix out, void* save);
 GL_API int32_t gl_conv_bwd(const GlConv* layers, int32_t count, int64_t batch, GlMatrix x, GlMatrix grad_out,
                            GlMatrix grad_x, const void* save);

@@ -6,7 +6,7 @@
 // What a feature is.
 enum GlFeatureKind {
   GL_FEATURE_BITS = 0,   // 0 or 1
-  GL_FEATURE_BYTES = 1,  // a number from 0 to 1; a byte u stands for u / 255, with other kinds for u
+  GL_FEATURE_BYTES = 1,  // a number from 0 to 1; a byte u means u / 255, with other kinds u
   GL_FEATURE_REALS = 2,  // a finite number
 };
 
@@ -46,8 +46,8 @@ enum GlEngineStat {
 };
 
 // Checks the circuit and prepares it for a SIMD path (null: the current one of gl_simd), as machine code if `code` is
-// not 0 and the path and the system can run it. Returns null and sets `status` if an index is out of range or memory is
-// short. The arrays are copied.
+// not 0 and the path and the system can run it. Returns null and sets `status` if an index is out of range or memory
+// runs out. The arrays are copied.
 GL_API void* gl_engine_new(const GlCircuit* circuit, const char* simd, int32_t code, int32_t* status);
 GL_API void gl_engine_free(void* engine);
 GL_API const char* gl_engine_simd(const void* engine);

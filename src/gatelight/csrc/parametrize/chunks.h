@@ -1,4 +1,4 @@
-// Work on the parameters of layers, dense or convolutional: shared out to the threads in chunks of gates.
+// Work on the parameters of layers, dense or convolutional: divided among the threads in chunks of gates.
 #pragma once
 
 #include <algorithm>
@@ -46,7 +46,7 @@ inline void make_coefficients(const std::vector<const Layer*>& layers) {
   });
 }
 
-// grad_theta of nothing at all.
+// grad_theta of an empty batch.
 inline void zero_grads(const Layer& layer) {
   if (layer.grad_theta) std::fill_n(layer.grad_theta, layer.gates * layer.parameters, 0.0f);
 }

@@ -1,4 +1,4 @@
-// Large blocks of memory that are kept and handed out again: a fresh page costs more than filling it.
+// Large blocks of memory that are kept and reused: a fresh page costs more than filling it.
 #pragma once
 
 #include <cstddef>

@@ -33,7 +33,7 @@ class Pool {
     }
     wake_.notify_all();
     take(0);
-    // Every item is taken. Whoever has not joined by now is not waited for.
+    // Every item is taken. Threads that have not joined by now are not waited for.
     std::unique_lock<std::mutex> hold(lock_);
     welcome_ = 0;
     idle_.wait(hold, [&] { return working_ == 0; });
@@ -66,7 +66,7 @@ class Pool {
     for (int64_t i; (i = next_.fetch_add(1, std::memory_order_relaxed)) < items_;) (*work_)(i, slot);
   }
 
-  // A pass is several jobs in a row, and waking a thread takes longer than the pause between them: look out for the
+  // A pass is several jobs in a row, and waking a thread takes longer than the pause between them: look for the
   // next job for a moment before going to sleep.
   void look_out(uint64_t known) {
     for (int i = 0; i < LOOK_OUT && jobs_.load(std::memory_order_relaxed) == known; i++) {

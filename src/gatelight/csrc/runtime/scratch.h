@@ -15,7 +15,7 @@ inline int64_t round_up(int64_t n, int64_t unit) { return (n + unit - 1) / unit 
 // How many threads a job of so many items uses.
 inline int slots(int64_t items) { return static_cast<int>(std::min<int64_t>(get_threads(), items)); }
 
-// Scratch for each thread of a job; not ok when memory is short.
+// Scratch for each thread of a job; not ok if memory runs out.
 struct Scratch {
   std::vector<Block> blocks;
   bool ok = true;

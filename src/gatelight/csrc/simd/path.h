@@ -3,7 +3,7 @@
 // CMake compiles the kernels of each part (kernels.cpp) once for each path, with GL_PATH (the path's name, used as a
 // namespace), GL_LANES (floats in a register) and the path's instructions. Nothing in such files may call an inline
 // function of the standard library: the linker keeps one copy of those, and it might be the copy that was compiled for
-// a newer processor than the one at hand.
+// a newer processor than this one.
 #pragma once
 
 #if !defined(GL_PATH) || !defined(GL_LANES)

@@ -7,7 +7,7 @@ namespace gatelight {
 namespace GL_PATH {
 
 // Fetches a row of a caller's matrix into L2. Such rows are in no cache yet, too far apart for the processor to fetch
-// them by itself, and may begin anywhere in a line. Many more lines may be on their way to L2 than to the first cache.
+// them by itself, and may begin anywhere in a line. Many more lines may be on their way to L2 than to L1.
 template <int W>
 GL_INLINE void fetch_far(const float* row) {
   if (W == 1) return;

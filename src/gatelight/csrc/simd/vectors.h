@@ -18,7 +18,7 @@ GL_INLINE void store(float* p, vf v) { *reinterpret_cast<vf_unaligned*>(p) = v; 
 GL_INLINE vf splat(float s) { return s - vf{}; }
 GL_INLINE vf select(vi mask, vf yes, vf no) { return (vf)((mask & (vi)yes) | (~mask & (vi)no)); }
 
-// Keeps a value in a register: the compiler would rather load it again for every use, and loads are what is scarce.
+// Keeps a value in a register: the compiler would rather load it again for every use, and loads are the bottleneck.
 GL_INLINE vf held(vf v) {
 #if defined(__AVX512F__)
   __asm__("" : "+v"(v));

@@ -50,7 +50,7 @@ class Cell(Protocol):
     """A frozen dataclass of plain values with a ``run`` that depends on nothing else."""
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
-    #: Changes whenever ``run`` would give other results, so that old ones are not taken for new.
+    #: Changes whenever ``run`` would give other results, so that old results are not mistaken for new ones.
     version: ClassVar[int]
     #: Whether it measures time, and so must have the machine to itself.
     timed: ClassVar[bool]

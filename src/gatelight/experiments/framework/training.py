@@ -117,7 +117,7 @@ def seconds_of(config: RunConfig, steps: int, evaluations: float = 0.0) -> float
     >>> 1 < seconds_of(from_flat({"dataset": "digits", "layers": 4, "width": 2_000, "batch": 100}), 2_000) < 4
     True
     """
-    # An evaluation runs forward alone, which is a third of a step. Interventions draw a number for every gate.
+    # An evaluation runs only forward, which is a third of a step. Interventions draw a number for every gate.
     evaluated = evaluations * (150 if config.dataset == "digits" else 5_000) / 3
     trained = steps * (config.optimization.batch or 0) * (10 if config.model.intervention else 1)
     return 0.2 + steps * _STEP + (trained + evaluated) * gates_of(config) * _GATE[config.model.model]

@@ -1,6 +1,6 @@
 """Residual against AND-OR init at 5-fold and 20-fold depth: accuracy and rounding gap.
 
-The paper: both are alike up to 20 layers; at 80 layers AND-OR shows a clear gap between soft and rounded accuracy.
+The paper: both are similar up to 20 layers; at 80 layers AND-OR shows a clear gap between soft and rounded accuracy.
 """
 
 from __future__ import annotations

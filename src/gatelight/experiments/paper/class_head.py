@@ -20,7 +20,7 @@ from gatelight.experiments.framework.experiment import NOT_RUN, Claim, Experimen
 from gatelight.experiments.framework.networks import convolution, dense, few_seeds, words
 from gatelight.experiments.framework.training import Training
 
-#: Temperature of the CIFAR-10 network at each scale, dense; the digits stand in at ``smoke``, which has no wide head.
+#: Temperature of the CIFAR-10 network at each scale, dense; ``smoke`` uses the digits and has no wide head.
 TEMPERATURES = {"smoke": 10.0, "cpu": 25.0, "paper": 100.0}
 #: The same for the convolutional networks.
 CONVOLUTIONAL_TEMPERATURES = {"smoke": 5.0, "cpu": 14.14, "paper": 40.0}

@@ -6,7 +6,7 @@
 namespace gatelight {
 
 // Gates of a cluster, the most that the last one has, and gates from which on a layer is taken in
-// clusters. nn/wiring.py wires by the same numbers; tests set them lower.
+// clusters. wiring/clustered.py uses the same numbers; tests set them lower.
 #if !defined(GL_CLUSTER)
 #define GL_CLUSTER 1024
 #endif
@@ -21,7 +21,7 @@ struct GateRun {
 
 // A cluster of a pair of layers (pairs.h). Rows before and after the pair are those of one tile after the other.
 struct Cluster {
-  const Layer *inner, *last;  // the two layers; inner is null where there is only one
+  const Layer *inner, *last;  // the two layers; inner is null if there is only one
   GateRun gates;              // of the inner layer
   const GateRun* run;         // of the last
   int64_t runs;

@@ -1,7 +1,7 @@
-// Which stacks are worked on cluster by cluster, and in which order.
+// Which stacks are processed cluster by cluster, and in which order.
 //
 // A wide layer's activations of one tile outgrow the caches. Where the gates of the next layer read inside clusters of
-// CLUSTER gates, the two layers are worked on together, one cluster after the other: what lies between them stays in
+// CLUSTER gates, the two layers are processed together, one cluster after another: what lies between them stays in
 // the cache and is never kept, and coefficients come from memory once for many tiles. Only what lies between such pairs
 // of layers is kept.
 #pragma once
@@ -13,7 +13,7 @@
 
 namespace gatelight {
 
-// Clusters of a layer of so many gates. The last one takes what is left over, too.
+// Clusters of a layer of so many gates. The last one also takes the remainder.
 inline int64_t cluster_count(int64_t gates) { return std::max<int64_t>(1, gates / CLUSTER); }
 
 // Two layers, of which the second reads inside clusters of the first, or one layer alone, in clusters of its own gates.
@@ -26,7 +26,7 @@ struct Pair {
   int64_t clusters() const { return static_cast<int64_t>(begins.size()) - 1; }
 };
 
-// How many layers each pair of the stack has; nothing where less than half of the layers are in pairs of two.
+// How many layers each pair of the stack has; nothing if less than half of the layers are in pairs of two.
 std::vector<int> find_pairs(const GlLayer* layers, int count);
 
 // The pairs themselves, given how many layers each has.

@@ -111,7 +111,7 @@ int32_t clusters_backward(Plan& plan, float* save) {
   auto group_begin = [&](int64_t g) {
     return std::min(pass.batch, pass.wide_tiles() * g / plan.groups * WIDE_TILE);
   };
-  // Threads must not meet in a gradient, so that they share tiles out. One thread alone takes all tiles of a cluster.
+  // Threads must not write to the same gradient, so they divide the tiles. One thread takes all tiles of a cluster.
   const int64_t items = threads > 1 ? plan.groups : 1;
   for (size_t p = pairs.size(); p-- > 0;) {
     Clusters clusters(plan, pairs[p]);

@@ -1,6 +1,6 @@
 // Forward and backward of one cluster of a pair of layers, tile by tile.
 //
-// Tiles are twice as wide as elsewhere, because a cluster's rows fit into the cache all the same: coefficients and
+// Tiles are twice as wide as elsewhere, because a cluster's rows still fit into the cache: coefficients and
 // indices are loaded half as often, and half as many sums are reduced. A last one of at most TILE samples is not.
 #pragma once
 

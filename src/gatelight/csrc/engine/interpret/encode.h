@@ -132,9 +132,9 @@ constexpr uint64_t low_halves() {  // bits whose number has bit S clear
   return m;
 }
 
-// Exchanges the upper right and the lower left quarter of each 2S x 2S block of bits of two rows S apart.
+// Swaps the upper right and the lower left quarter of each 2S x 2S block of bits of two rows S apart.
 template <int S, class R>
-GL_INLINE void exchange(R& a, R& b) {
+GL_INLINE void swap_blocks(R& a, R& b) {
 #pragma GCC unroll 8
   for (int i = 0; i < R::PARTS; i++) {
     const auto x = a.v[i], y = b.v[i], m = x - x + low_halves<S>();
@@ -144,16 +144,16 @@ GL_INLINE void exchange(R& a, R& b) {
 }
 
 template <int S, class R>
-GL_INLINE void exchange_eight(R* v) {
+GL_INLINE void swap_eight(R* v) {
 #pragma GCC unroll 4
-  for (int i = 0; i < 4; i++) exchange<4 * S>(v[i], v[i + 4]);
+  for (int i = 0; i < 4; i++) swap_blocks<4 * S>(v[i], v[i + 4]);
 #pragma GCC unroll 4
-  for (int i = 0; i < 4; i++) exchange<2 * S>(v[i + (i & 2)], v[i + (i & 2) + 2]);
+  for (int i = 0; i < 4; i++) swap_blocks<2 * S>(v[i + (i & 2)], v[i + (i & 2) + 2]);
 #pragma GCC unroll 4
-  for (int i = 0; i < 4; i++) exchange<S>(v[2 * i], v[2 * i + 1]);
+  for (int i = 0; i < 4; i++) swap_blocks<S>(v[2 * i], v[2 * i + 1]);
 }
 
-// Row j of 64 has word i of sample j; afterwards row i, put into slot[i], has bit i of all samples.
+// Row j of 64 has word i of sample j; then row i, put into slot[i], has bit i of all samples.
 template <class R>
 GL_INLINE void transpose_to_slots(const uint64_t* masks, const int32_t* slot, uint64_t* rows) {
   R half[64];
@@ -161,7 +161,7 @@ GL_INLINE void transpose_to_slots(const uint64_t* masks, const int32_t* slot, ui
     R v[8];
 #pragma GCC unroll 8
     for (int i = 0; i < 8; i++) v[i] = R::load(masks, b + 8 * i);
-    exchange_eight<8>(v);
+    swap_eight<8>(v);
 #pragma GCC unroll 8
     for (int i = 0; i < 8; i++) half[b + 8 * i] = v[i];
   }
@@ -169,14 +169,14 @@ GL_INLINE void transpose_to_slots(const uint64_t* masks, const int32_t* slot, ui
     R v[8];
 #pragma GCC unroll 8
     for (int i = 0; i < 8; i++) v[i] = half[8 * b + i];
-    exchange_eight<1>(v);
+    swap_eight<1>(v);
 #pragma GCC unroll 8
     for (int i = 0; i < 8; i++) v[i].store(rows, (uint64_t)slot[8 * b + i]);
   }
 }
 
 // All inputs of samples first .. first + count to their slots; false if a feature is not of the kind. The samples of
-// one line of masks are 64 apart; those beyond `count` repeat the first one: nobody looks at what becomes of them.
+// one line of masks are 64 apart; those beyond `count` repeat the first one: their results are never read.
 template <class T, class R>
 bool encode_block(const Program& program, const Samples& s, int64_t first, int count, uint64_t* masks, uint64_t* rows) {
   const char* data = s.data + first * s.stride;

@@ -15,7 +15,7 @@ constexpr bool RUNS_CODE = true;
 constexpr bool RUNS_CODE = false;
 #endif
 
-// What a thread works with, laid out in its scratch.
+// The arrays of a thread, laid out in its scratch.
 template <class R>
 struct Work {
   uint64_t *rows, *masks;
@@ -90,7 +90,7 @@ static bool run_block(const Program& program, const Samples& s, int64_t first, i
   return true;
 }
 
-// One sample, as fast as it goes.
+// One sample, as fast as possible.
 template <class I>
 static bool run_one(const Program& program, const Samples& s, int64_t at, char* scratch) {
   const Work<Row64> work(program, scratch);

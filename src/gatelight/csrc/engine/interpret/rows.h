@@ -26,7 +26,7 @@ struct InMemory<vw> {
   typedef vw_memory type;
 };
 
-// One register or word, with the functions of three bits that need not be spelled out where there is an instruction.
+// Functions of three bits on one register or word, where the processor has an instruction for them.
 #if defined(__AVX512F__)
 constexpr int MAX_ROW_ARITY = 3;
 template <int TABLE>

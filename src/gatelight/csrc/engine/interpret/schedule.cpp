@@ -102,7 +102,7 @@ class Scheduler {
   }
 
   // Walks over the gates in their order. A slot goes back as soon as its last reader has read it, which may be the
-  // gate that then writes it: what was just read is in the first cache.
+  // gate that then writes it: what was just read is in L1.
   void give_slots() {
     for (size_t at = 0; at < order_.size(); at++)
       for (int k = 0; k < order_[at].arity; k++) {

@@ -25,7 +25,7 @@ GL_INLINE void to_numbers(const R* plane, const Sum& sum, int32_t* numbers) {
     R v[8];
 #pragma GCC unroll 8
     for (int p = 0; p < 8; p++) v[p] = first + p < planes ? plane[first + p] : R::zeros();
-    exchange_eight<1>(v);
+    swap_eight<1>(v);
     const uint8_t* bytes = reinterpret_cast<const uint8_t*>(v);
     if (first == 0)
       for (int i = 0; i < R::SAMPLES; i++) numbers[i] = (int32_t)((uint32_t)sum.bias + bytes[i]);
@@ -34,7 +34,7 @@ GL_INLINE void to_numbers(const R* plane, const Sum& sum, int32_t* numbers) {
   }
 }
 
-// Class c takes a sample over where it has more: of equals the first stays.
+// Class c becomes a sample's label if its score is higher: of equals the first stays.
 GL_INLINE void challenge(const int32_t* numbers, int32_t c, int samples, int32_t* best, int32_t* label) {
   for (int i = 0; i < samples; i += NUMBERS) {
     const vn number = *reinterpret_cast<const vn_memory*>(numbers + i);

@@ -97,14 +97,14 @@ class Writer {
     holds_[register_of_[v]] = NONE;
     register_of_[v] = NONE;
   }
-  // Gives back what a value occupies that nobody reads any more.
+  // Frees what a value occupies once nothing reads it anymore.
   void leave(int32_t v) {
     if (!dead(v) || v == 0) return;
     if (register_of_[v] != NONE) forget(v);
     if (row_of_[v] != NONE) free_rows_.push_back(row_of_[v]);
     row_of_[v] = NONE;
   }
-  // Sees to it that a value has a row: the one that was given back last, which is in the first cache.
+  // Makes sure that a value has a row: the one that was freed last, which is in L1.
   void save(int32_t v) {
     if (row_of_[v] != NONE || dead(v)) return;
     if (free_rows_.empty()) free_rows_.push_back(rows++);
@@ -170,14 +170,14 @@ class Writer {
       in_register(node.in[soonest], registers_of(node));
     }
   }
-  // An input in a register that nobody reads any more, or NONE.
+  // An input in a register that nothing reads anymore, or NONE.
   int last_read(const Node& node) const {
     for (int k = 0; k < node.arity; k++)
       if (register_of_[node.in[k]] != NONE && dead(node.in[k])) return k;
     return NONE;
   }
 
-  // Both write a gate and return the register of the result, which may be that of an input that is not read any more.
+  // Both write a gate and return the register of the result, which may be that of an input that is not read anymore.
   int two(const Node& node) {
     const int in_row = load_inputs(node), last = last_read(node);
     const int to = last == NONE ? free_register(registers_of(node)) : register_of_[node.in[last]];

@@ -19,7 +19,7 @@ constexpr int64_t MOST_SCORE = int64_t(1) << 30;
 constexpr size_t RECENT = 64;
 constexpr int32_t MOST_READERS = 8;
 constexpr int32_t MOST_COST = 100;
-// Reads since which a row has probably left the first cache, of 512 rows.
+// After this many reads a row has probably left L1, which holds 512 rows.
 constexpr int64_t COLD = 600;
 
 typedef std::vector<std::vector<Literal>> Bits;  // of each weight
@@ -227,7 +227,7 @@ class Sequencer {
   const GateList& net_;
   GateList& out_;
   Builder build_;
-  std::vector<Literal> made_;         // what stands for each node
+  std::vector<Literal> made_;         // the literal of each node
   std::vector<int64_t> read_;         // when it was made or read last
   std::vector<int64_t> counted_;      // the last cost() that counted it
   Lists readers_, outputs_;

@@ -18,7 +18,7 @@ int entries(int arity) { return 1 << arity; }
 // The table without input i, which takes the value that `choose` gives for each entry of the smaller table.
 template <class Choose>
 uint64_t without(uint64_t table, int arity, int i, Choose choose) {
-  const int low = arity - 1 - i;  // inputs behind it
+  const int low = arity - 1 - i;  // inputs after it
   uint64_t result = 0;
   for (int e = 0; e < entries(arity - 1); e++) {
     const int whole = ((e >> low) << (low + 1)) | (choose(e) << low) | (e & (entries(low) - 1));

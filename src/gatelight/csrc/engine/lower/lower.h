@@ -30,7 +30,7 @@ class Builder {
   int max_arity_;
 };
 
-// Constants, pass-throughs and inverters vanish, gates of more than max_arity (2 or 3) inputs are taken apart, with
+// Constants, pass-throughs and inverters are removed, gates of more than max_arity (2 or 3) inputs are split, with
 // three inputs small gates are merged into their readers, and gates that no output needs are dropped.
 GateList lower(const GlCircuit& circuit, int max_arity);
 

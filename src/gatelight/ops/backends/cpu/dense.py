@@ -22,7 +22,7 @@ MODES = {"recompute": 0, "keep": 1, "keep-bf16": 2}
 
 #: The kernels' layout, for :func:`saved_bytes`: samples of a tile, rows after a layer's, floats to which
 #: coefficients are padded, and for ``recompute`` the layers of a segment and the activations that are kept.
-_TILE, _SPARE_ROWS, _PADDING, _SEGMENT, _CHECKPOINTS = 16, 5, 16, 8, 3
+_TILE, _SPARE_ROWS, _PADDING, _SEGMENT, _SNAPSHOTS = 16, 5, 16, 8, 3
 
 
 def lut_fwd(x: Tensor, fanin: Tensor, table: Tensor) -> Tensor:
@@ -92,7 +92,7 @@ def saved_bytes(x: Tensor, fanins: Tensors, thetas: Tensors, memory: str) -> int
     coefficients = [theta.numel() + _PADDING for theta in thetas]
     if memory == "recompute":
         segment = max(coefficients) * min(len(thetas), _SEGMENT)
-        return 4 * (segment + _CHECKPOINTS * batch * (max(widths) + _SPARE_ROWS))
+        return 4 * (segment + _SNAPSHOTS * batch * (max(widths) + _SPARE_ROWS))
     values = batch * sum(width + _SPARE_ROWS for width in widths[:-1])
     return 4 * sum(coefficients) + (2 if memory == "keep-bf16" else 4) * values
 
