@@ -18,7 +18,7 @@ def test_from_data_to_a_circuit_that_runs(tmp_path: Path) -> None:
         gl.nn.LogicDense(60, 30, seed=1),
         gl.nn.GroupSum(3, temperature=3.0),
     )
-    fit = gl.fit(net, x, y, steps=150, lr=0.05)
+    fit = gl.fit(net, x, y, steps=60, lr=0.1, eval_every=20)
     assert fit.accuracy > 0.9
     circuit, report = gl.compile(fit.model)
     assert report.proof is not None
