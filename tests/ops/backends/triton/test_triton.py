@@ -105,11 +105,11 @@ def test_without_triton_the_cpu_is_as_before_and_the_gpu_backend_says_why_not() 
     hide = "import sys\nsys.modules['triton'] = None\nimport torch\nfrom gatelight import ops\n"
     assert python(hide + LUT).returncode == 0
     done = python(hide + "ops.set_backend('triton')", TRITON_INTERPRET="1")
-    assert "backend 'triton' is not there: triton cannot be imported" in done.stderr
+    assert "backend 'triton' is not available: triton cannot be imported" in done.stderr
     assert "pip install 'gatelight[gpu]'" in done.stderr
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 def test_without_a_gpu_the_backend_says_so() -> None:
     done = python("from gatelight import ops\nops.set_backend('triton')", TRITON_INTERPRET="0")
-    assert "backend 'triton' is not there: torch sees no GPU" in done.stderr
+    assert "backend 'triton' is not available: torch sees no GPU" in done.stderr
