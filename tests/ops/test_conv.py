@@ -275,7 +275,7 @@ def test_bad_operands_are_named() -> None:
     [
         ({"kernel": 0}, "kernel must be at least 1"),
         ({"padding": -1}, "padding must not be negative"),
-        ({"kernel": 9}, "no room for a window of 9 x 9"),
+        ({"kernel": 9}, "too small for a window of 9 x 9"),
         ({"pool": 5}, "pooling of 5 x 5"),
         ({"arity": 7}, "arity"),
     ],

@@ -90,7 +90,7 @@ def test_bad_operands_are_named(backend: str) -> None:
         dense_chain(x[0], fanins, thetas, MAPS)
     with pytest.raises(ValueError, match="unknown memory mode 'kep'"):
         dense_chain(x, fanins, thetas, MAPS, "kep")
-    with pytest.raises(ValueError, match="theta must have 9 rows as fanin has"):
+    with pytest.raises(ValueError, match="theta must have 9 rows like fanin"):
         dense_chain(x, fanins, [thetas[0][:8].detach(), *thetas[1:]], MAPS)
     with pytest.raises(ValueError, match="int32"):
         dense_chain(x, [fanins[0].long(), *fanins[1:]], thetas, MAPS)
