@@ -57,8 +57,6 @@ def test_progress_hands_out_the_lines_of_the_report(model: nn.Module) -> None:
 
 
 def test_a_proof_says_by_what_it_was_made(model: nn.Module) -> None:
-    if not prover.provers():
-        pytest.skip("no prover is installed")
     proof = gl.compile(model).report.proof
     assert proof is not None
     assert proof.proved
@@ -97,8 +95,6 @@ def test_what_the_prover_says_counts(model: nn.Module, monkeypatch: pytest.Monke
 
 
 def test_a_difference_in_simplification_would_be_found(model: nn.Module, monkeypatch: pytest.MonkeyPatch) -> None:
-    if not prover.provers():
-        pytest.skip("no prover is installed")
     from dataclasses import replace
 
     from gatelight.circuit import passes

@@ -93,4 +93,6 @@ def test_a_network_by_hand_is_linked() -> None:
     made = layers(wiring=Random())
     net = LogicNetwork(None, made, GroupSum(2))
     assert is_linked(net.layers[0].fanin)
-    assert is_linked(fuse(nn.Sequential(*layers(), GroupSum(2)))[0][0].fanin)  # type: ignore[index]
+    stack = next(fuse(nn.Sequential(*layers(), GroupSum(2))).children())
+    assert isinstance(stack, LogicStack)
+    assert is_linked(stack[0].fanin)
