@@ -77,7 +77,7 @@ class Hostile:
         """Mostly what is right."""
         if not self.odd(0.15):
             return right
-        return self.pick(*SIZES, right + 1, right - 1, 2.5, "3", None, True, 1 << 10, 1 << 40)
+        return self.pick(*SIZES, right + 1, right - 1, 2.5, "3", None, True, 100, 1 << 40)
 
     def small(self) -> int:
         return int(self.pick(1, 2, 3, 4, 5, 8, 13, 17, 32, 40))
@@ -235,7 +235,7 @@ def call_conv(h: Hostile) -> Any:
     x = h.tensor(h.small(), channels, side, side)
     if h.chance(0.3):
         return ops.conv(x, fanins[0], thetas[0], shapes[0])
-    if h.chance(0.2):
+    if isinstance(x, Tensor) and x.ndim > 1 and h.chance(0.2):
         rows = turned(x.flatten(1))
         return torch.ops.gatelight.conv_chain_fwd(rows, pack(shapes), fanins, thetas, ",".join(maps), h.chance(0.5))[0]
     return ops.conv_chain(x, shapes, fanins, thetas, maps)
@@ -283,7 +283,7 @@ def call_images(h: Hostile) -> Any:
         layers.append(
             LogicConv2d(
                 h.size(channels), h.size(out), h.size(h.pick(1, 2, 3, (2, 2))), tree_depth=h.size(h.pick(1, 2, 3)),
-                padding=h.pick("same", -1, 1 << 8, 1 << 40) if h.odd(0.3) else h.pick(0, 1, "valid", (1, 1)),
+                padding=h.pick("same", -1, 40, 1 << 40) if h.odd(0.3) else h.pick(0, 1, "valid", (1, 1)),
                 stride=h.size(h.pick(1, 2)), seed=0,
                 parametrization=IWP(h.pick(2, 2, 3)),
                 wiring=Leaves(h.pick(None, 1) if not h.odd(0.2) else channels + 1),

@@ -228,3 +228,17 @@ def test_shapes_bound_what_convolutions_save(batch: int, pool: int, trees: int) 
     _, [saved] = cpu.conv_chain_fwd(x, shapes, fanins, thetas, ["table"] * 2)
     _, [larger] = cpu.conv_chain_fwd(x, shapes, fanins, thetas, ["table"] * 2, by_shape=True)
     assert larger.numel() == cpu.conv_saved_bytes(x, shapes, fanins, thetas) >= saved.numel()
+
+
+def test_wrong_operands_are_named_without_memory() -> None:
+    fanin, theta = torch.zeros(3, 2, dtype=torch.int32, device="meta"), torch.rand(3, 4, device="meta")
+    with pytest.raises(ValueError, match=r"x must have two dimensions, got shape \(4,\)"):
+        torch.ops.gatelight.dense_chain_fwd(torch.rand(4, device="meta"), [fanin], [theta], "table", "auto", False)
+    with pytest.raises(ValueError, match="fanins, thetas and maps must have one entry"):
+        torch.ops.gatelight.dense_chain_fwd(torch.rand(4, 5, device="meta"), [], [], "table", "auto", False)
+    geometry = pack([ConvShape(1, 2, 2, kernel=1, depth=1)])
+    images = torch.rand(4, 5, device="meta")
+    with pytest.raises(ValueError, match="fanin must have two dimensions"):
+        torch.ops.gatelight.conv_chain_fwd(images, geometry, [fanin[0]], [theta], "table", False)
+    with pytest.raises(ValueError, match="shapes, fanins, thetas and maps must have one entry"):
+        torch.ops.gatelight.conv_chain_fwd(images, [], [fanin], [theta], "table", False)

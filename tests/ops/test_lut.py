@@ -140,3 +140,9 @@ def test_check_fanin() -> None:
     for bad in ([[0, 5]], [[-1, 0]]):
         with pytest.raises(ValueError, match=r"fanin\[0, .\] must be from 0 to 4"):
             check_fanin(torch.tensor(bad), 5)
+
+
+def test_a_gradient_of_another_shape_is_refused() -> None:
+    fanin, table = torch.zeros(3, 2, dtype=torch.int32), torch.rand(3, 4)
+    with pytest.raises(ValueError, match=r"grad_out must be \(3, 5\), got \(3,\)"):
+        torch.ops.gatelight.lut_bwd(torch.rand(3), torch.rand(4, 5), fanin, table)

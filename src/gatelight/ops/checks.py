@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import torch
@@ -75,6 +76,21 @@ def check_images(
         _check_types(x, fanin, theta, "theta")
         check_fanin(fanin, shape.window_inputs)
         image = (fanin.shape[0], shape.out_height, shape.out_width)
+
+
+def check_image_rows(
+    x: Tensor,
+    shapes: Sequence[ConvShape],
+    fanins: Sequence[Tensor],
+    thetas: Sequence[Tensor],
+    maps: Sequence[str],
+) -> None:
+    """:func:`check_images` for x [values of an image, batch]."""
+    check_lengths(shapes=shapes, fanins=fanins, thetas=thetas, maps=maps)
+    image = shapes[0].channels, shapes[0].height, shapes[0].width
+    if x.ndim != 2 or x.shape[0] != math.prod(image):
+        raise ValueError(f"x must be [{math.prod(image)}, batch] for images of {image}, got {tuple(x.shape)}")
+    check_images(x.t().unflatten(1, image), shapes, fanins, thetas, maps)
 
 
 def check_lengths(**lists: Sequence[object]) -> None:

@@ -6,7 +6,6 @@ As for dense layers (:mod:`gatelight.ops.dense`) an ``autograd.Function`` runs i
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,7 +15,7 @@ from torch import Tensor
 from gatelight.ops import backends
 from gatelight.ops.backends import reference
 from gatelight.ops.chain import check_given, from_op, is_differentiable, split, to_op
-from gatelight.ops.checks import check_images
+from gatelight.ops.checks import check_image_rows, check_images
 from gatelight.ops.convshape import ConvShape
 from gatelight.ops.dispatch import backend_for
 from gatelight.ops.schemas import pack, unpack
@@ -123,7 +122,7 @@ def _conv_chain_fwd(
     x: Tensor, geometry: list[int], fanins: list[Tensor], thetas: list[Tensor], maps: str, save: bool
 ) -> tuple[Tensor, list[Tensor]]:
     shapes = unpack(geometry)
-    _check_rows(x, shapes, fanins, thetas, maps.split(","))
+    check_image_rows(x, shapes, fanins, thetas, maps.split(","))
     backend = backends.load(backend_for(x, *thetas, shapes=shapes))
     return backend.conv_chain_fwd(x, shapes, fanins, thetas, maps.split(","), save, by_shape=True)
 
@@ -139,19 +138,10 @@ def _conv_chain_bwd(
     needs: list[bool],
 ) -> tuple[Tensor, list[Tensor]]:
     shapes = unpack(geometry)
-    _check_rows(x, shapes, fanins, thetas, maps.split(","))
+    check_image_rows(x, shapes, fanins, thetas, maps.split(","))
     name = backend_for(x, *thetas, shapes=shapes)
     operands = grad_out, x, saved, shapes, fanins, thetas, maps.split(","), needs
     return to_op(x, thetas, needs, backends.load(name).conv_chain_bwd(*operands))
-
-
-def _check_rows(
-    x: Tensor, shapes: list[ConvShape], fanins: list[Tensor], thetas: list[Tensor], maps: list[str]
-) -> None:
-    image = shapes[0].channels, shapes[0].height, shapes[0].width
-    if x.ndim != 2 or x.shape[0] != math.prod(image):
-        raise ValueError(f"x must be [{math.prod(image)}, batch] for images of {image}, got {tuple(x.shape)}")
-    check_images(x.t().unflatten(1, image), shapes, fanins, thetas, maps)
 
 
 def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, list[Tensor]]) -> None:

@@ -53,6 +53,8 @@ def _lut_fwd(x: Tensor, fanin: Tensor, table: Tensor) -> Tensor:
 def _lut_bwd(grad_out: Tensor, x: Tensor, fanin: Tensor, table: Tensor) -> tuple[Tensor, Tensor]:
     check_operands(x, fanin, table, features_first=True)
     check_fanin(fanin, x.shape[0])
+    if grad_out.shape != (fanin.shape[0], x.shape[1]):
+        raise ValueError(f"grad_out must be {(fanin.shape[0], x.shape[1])}, got {tuple(grad_out.shape)}")
     return backends.load(backend_for(x, table)).lut_bwd(grad_out, x, fanin, table)
 
 

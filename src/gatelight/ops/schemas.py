@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from gatelight.ops import backends
+from gatelight.ops.checks import check_lengths
 from gatelight.ops.convshape import ConvShape
 from gatelight.ops.dispatch import backend_for
 from gatelight.ops.memory import resolve
@@ -56,8 +57,7 @@ def unpack(geometry: Sequence[int]) -> list[ConvShape]:
 
 
 def _lut_fwd(x: Tensor, fanin: Tensor, table: Tensor) -> Tensor:
-    if x.ndim != 2 or fanin.ndim != 2:
-        raise ValueError(f"x must be [features, batch] and fanin [gates, arity], got {x.shape} and {fanin.shape}")
+    _check_ranks(x, [fanin], [table])
     return x.new_empty(fanin.shape[0], x.shape[1])
 
 
@@ -68,6 +68,8 @@ def _lut_bwd(grad_out: Tensor, x: Tensor, fanin: Tensor, table: Tensor) -> tuple
 def _dense_chain_fwd(
     x: Tensor, fanins: Sequence[Tensor], thetas: Sequence[Tensor], maps: str, memory: str, save: bool
 ) -> tuple[Tensor, list[Tensor]]:
+    check_lengths(fanins=fanins, thetas=thetas, maps=maps.split(","))
+    _check_ranks(x, fanins, thetas)
     name = backend_for(x, *thetas)
     out = x.new_empty(fanins[-1].shape[0], x.shape[1])
     mode = resolve(memory, name, x, fanins)
@@ -91,6 +93,8 @@ def _conv_chain_fwd(
     x: Tensor, geometry: Sequence[int], fanins: Sequence[Tensor], thetas: Sequence[Tensor], maps: str, save: bool
 ) -> tuple[Tensor, list[Tensor]]:
     shapes = unpack(geometry)
+    check_lengths(shapes=shapes, fanins=fanins, thetas=thetas, maps=maps.split(","))
+    _check_ranks(x, fanins, thetas)
     last = shapes[-1]
     out = x.new_empty(fanins[-1].shape[0] * last.out_height * last.out_width, x.shape[1])
     backend = backends.load(backend_for(x, *thetas, shapes=shapes))
@@ -113,6 +117,14 @@ def _conv_chain_bwd(
 def _gradients(x: Tensor, thetas: Sequence[Tensor], needs: Sequence[bool]) -> tuple[Tensor, list[Tensor]]:
     every = [like.new_empty(like.shape if need else 0) for like, need in zip([x, *thetas], needs, strict=True)]
     return every[0], every[1:]
+
+
+def _check_ranks(x: Tensor, fanins: Sequence[Tensor], thetas: Sequence[Tensor]) -> None:
+    """All that can be asked of sizes that may be symbols."""
+    for name, tensors in {"x": [x], "fanin": fanins, "theta": thetas}.items():
+        for tensor in tensors:
+            if tensor.ndim != 2:
+                raise ValueError(f"{name} must have two dimensions, got shape {tuple(tensor.shape)}")
 
 
 _FAKES: dict[str, Callable[..., Any]] = {
