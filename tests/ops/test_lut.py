@@ -146,3 +146,5 @@ def test_a_gradient_of_another_shape_is_refused() -> None:
     fanin, table = torch.zeros(3, 2, dtype=torch.int32), torch.rand(3, 4)
     with pytest.raises(ValueError, match=r"grad_out must be \(3, 5\), got \(3,\)"):
         torch.ops.gatelight.lut_bwd(torch.rand(3), torch.rand(4, 5), fanin, table)
+    with pytest.raises(ValueError, match="grad_out must be a tensor, got NoneType"):
+        torch.ops.gatelight.lut_bwd(None, torch.rand(4, 5), fanin, table)

@@ -10,7 +10,7 @@ from torch import Tensor
 from gatelight.ops import backends
 from gatelight.ops.backends import reference
 from gatelight.ops.checks import check_operands
-from gatelight.ops.connections import check_fanin
+from gatelight.ops.connections import check_fanin, check_tensors
 from gatelight.ops.dispatch import backend_for
 from gatelight.ops.transforms import is_differentiated_again, is_symbolic, is_traced, is_transformed
 
@@ -52,6 +52,7 @@ def _lut_fwd(x: Tensor, fanin: Tensor, table: Tensor) -> Tensor:
 
 def _lut_bwd(grad_out: Tensor, x: Tensor, fanin: Tensor, table: Tensor) -> tuple[Tensor, Tensor]:
     check_operands(x, fanin, table, features_first=True)
+    check_tensors(grad_out=grad_out)
     check_fanin(fanin, x.shape[0])
     if grad_out.shape != (fanin.shape[0], x.shape[1]):
         raise ValueError(f"grad_out must be {(fanin.shape[0], x.shape[1])}, got {tuple(grad_out.shape)}")
