@@ -1,4 +1,4 @@
-"""From data to a Verilog module: train, compile with a proof, write the module and its test bench.
+"""From data to a Verilog module: train, compile with a proof, write the module and its testbench.
 
 Run it: python examples/export_verilog.py [FOLDER]
 """
@@ -10,16 +10,17 @@ import gatelight as gl
 
 
 def main() -> None:
-    """Write digits.v to a folder, by default the current one."""
+    """Write digits.v and its testbench to a folder, by default the current one."""
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else ".")
     digits = gl.data.load("digits")
     net = gl.models.build("digits", width=400, layers=3, thresholds=3, seed=0)
     fit = gl.fit(net, digits.train.x, digits.train.y, steps=300, lr=0.02)
     circuit, report = gl.compile(fit.model)
     print(report)
-    path = folder / "digits.v"
-    path.write_text(gl.export.verilog(circuit), "utf-8")
-    print(f"wrote {path}: {circuit.gates:,} gates, {circuit.depth} levels deep")
+    for name, text in gl.export.files(circuit, "verilog", "digits").items():
+        (folder / name).write_bytes(text)
+        print(f"wrote {folder / name}")
+    print(f"{circuit.gates:,} gates, {circuit.depth} levels deep")
 
 
 if __name__ == "__main__":

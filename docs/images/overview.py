@@ -132,7 +132,7 @@ def measured(left: float) -> Iterator[str]:
     run = json.loads((ROOT / "results/inference.json").read_text("utf-8"))["circuits"]["mnist.gl"]
     ways = {"exported C": "exported C", "interpreter": "interpreter", "machine code": "engine"}
     speeds = {name: run[f"{way}, M samples/s"] for name, way in ways.items()}
-    yield from bars(left, 72, "training step", steps)
+    yield from bars(left, 72, "forward and backward", steps)
     yield from bars(left, 164, "images per second", [(name, speed, f"{speed:.1f} M") for name, speed in speeds.items()])
 
 

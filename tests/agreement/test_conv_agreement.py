@@ -150,7 +150,7 @@ def test_full_networks(
     for path in simd_paths():
         assert np.array_equal(of_engine(plain, x, path), true), path
         assert np.array_equal(of_engine(simple, x, path), true), path
-    # Optimising a file of this size takes a minute; it is the answers that are compared.
+    # Optimizing a file of this size takes a minute; it is the answers that are compared.
     compiled = compile_c(simple, tmp_path, "-O0")
     assert np.array_equal(compiled(x), true)
     assert np.array_equal(compiled(x[:5], one_by_one=True), true[:5])

@@ -1,4 +1,4 @@
-"""Runs that were written and interrupted before the training room was built: they load, evaluate, compile and go on.
+"""Runs of a version before `gatelight.training`: they load, evaluate, compile and go on.
 
 ``files/NAME`` is a run of 60 steps on digits that was stopped after 30; ``files/expected.json`` has what the code of
 that time made of it: right answers and scores of its circuit at step 30, and the hash of all tensors at step 60.

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+_LEVEL_HELP = "how far to simplify: 0 not at all, 1 by local rules, 2 and 3 also merge equal nets (default: 1)"
 _COMPILE_EXAMPLES = """\
 examples:
   gatelight compile runs/mnist -o mnist.gl
@@ -51,7 +52,7 @@ def _add_compile(commands: Any) -> None:
     parser.add_argument("model", type=Path, metavar="RUN", help="a run's folder or a checkpoint")
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="NET.gl", help="the circuit's file")
     parser.add_argument("--which", choices=("best", "last"), default="best", help="which weights (default: best)")
-    parser.add_argument("--level", type=int, choices=(0, 1, 2, 3), default=1, help="0 leaves the circuit as it is")
+    parser.add_argument("--level", type=int, choices=(0, 1, 2, 3), default=1, help=_LEVEL_HELP)
     parser.add_argument("--lut", type=int, metavar="K", help="map to tables of up to K inputs, 3 to 6")
     parser.add_argument("--no-prove", action="store_true", help="do not look for a prover")
     parser.add_argument("--overwrite", action="store_true", help="replace the file if it exists")
@@ -60,7 +61,7 @@ def _add_compile(commands: Any) -> None:
 def _add_run(commands: Any) -> None:
     parser = commands.add_parser("run", help="run a circuit on data", epilog=_RUN_EXAMPLES)
     parser.set_defaults(run=run_run, parser=parser)
-    parser.add_argument("circuit", type=Path, metavar="NET.gl")
+    parser.add_argument("circuit", type=Path, metavar="NET.gl", help="a circuit's file")
     parser.add_argument("samples", metavar="DATA", help=".npz or .npy with x (and y), .csv, or a data set's name")
     parser.add_argument(
         "--rows",
@@ -92,7 +93,7 @@ def _add_export(commands: Any) -> None:
 def _add_export_arguments(parser: argparse.ArgumentParser) -> None:
     from gatelight.export import FORMATS
 
-    parser.add_argument("circuit", type=Path, metavar="NET.gl")
+    parser.add_argument("circuit", type=Path, metavar="NET.gl", help="a circuit's file")
     described = "; ".join(f"{known.name}: {known.description}" for known in FORMATS.values())
     parser.add_argument("--to", choices=tuple(FORMATS), required=True, help=described)
     parser.add_argument("-o", "--output", type=Path, default=Path(), help="folder (default: here)")
@@ -122,7 +123,7 @@ def _add_bench(commands: Any) -> None:
         "bench", help="samples per second of a circuit, and the time of one sample", epilog=_BENCH_EXAMPLES
     )
     parser.set_defaults(run=run_bench, parser=parser)
-    parser.add_argument("circuit", type=Path, metavar="NET.gl")
+    parser.add_argument("circuit", type=Path, metavar="NET.gl", help="a circuit's file")
     parser.add_argument("--batch", type=int, default=1 << 15, help="samples per call (default: 32768)")
     parser.add_argument("--seconds", type=float, default=2.0, help="how long to measure (default: 2)")
     parser.add_argument("--interpret", action="store_true", help="make no machine code for the circuit")

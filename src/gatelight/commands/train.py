@@ -257,12 +257,12 @@ def run_eval(args: argparse.Namespace) -> int:
         f"{len(split):,}",
         percent(measured.soft),
         percent(measured.rounded),
-        percent(measured.gap),
+        f"{100 * measured.gap:.2f}",
         f"{measured.soft_loss:.4f}",
     ]
     which = f"{args.which}, " if args.model.is_dir() else ""
     title = f"{args.model} ({which}step {header['step']:,}) on the {args.split} split of {dataset.name}"
-    console.print(table(title, ["samples", "soft", "rounded", "gap", "soft loss"], [row]))
+    console.print(table(title, ["samples", "soft", "rounded", "gap, points", "soft loss"], [row]))
     return 0
 
 

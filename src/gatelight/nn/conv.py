@@ -80,6 +80,10 @@ class LogicConv2d(LogicLayer):
         self.padding = _padding(padding, self.kernel_size, self.stride)
         self.parametrization = parametrize.make(parametrization)
         self.init = as_init(init)
+        if isinstance(wiring, str):
+            raise ValueError(
+                f"the wiring of trees is a value such as gatelight.wiring.Leaves(), not a name, got {wiring!r}"
+            )
         self.wiring = Leaves() if wiring is None else wiring if hasattr(wiring, "draw") else Given(wiring)
         tree = self.shape_for(self.kernel_size, self.kernel_size)
         self.tree_gates, self.leaves = tree.tree_gates, tree.leaves
