@@ -8,7 +8,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from gatelight import circuit, data, engine, export, models, nn, ops, parametrize, truthtable
+    from gatelight import circuit, data, engine, export, models, nn, ops, parametrize, truthtable, wiring
     from gatelight.circuit import Circuit
     from gatelight.compilation import compile
     from gatelight.discretization import discretize
@@ -33,6 +33,7 @@ __all__ = [
     "parametrize",
     "rounded",
     "truthtable",
+    "wiring",
 ]
 
 #: The module of each name that is not a module itself.

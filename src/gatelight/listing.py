@@ -25,8 +25,8 @@ def named_in(package: str, folder: Iterable[str]) -> dict[str, Any]:
     """The dictionaries ``NAMED`` of all modules in a package, as one.
 
     >>> import gatelight.wiring
-    >>> sorted(named_in("gatelight.wiring", gatelight.wiring.__path__))
-    ['clustered', 'random', 'unique']
+    >>> named_in("gatelight.wiring", gatelight.wiring.__path__)["random"]
+    Random()
 
     Args:
         package: Name of the package.
@@ -60,8 +60,8 @@ def values_in(package: ModuleType, wanted: type[Value]) -> list[Value]:
 
     >>> import gatelight.data.sets
     >>> from gatelight.data.source import Source
-    >>> [source.name for source in values_in(gatelight.data.sets, Source)][:2]
-    ['cifar10', 'cifar100']
+    >>> "cifar100" in [source.name for source in values_in(gatelight.data.sets, Source)]
+    True
 
     Args:
         package: Its modules are imported; those of its subpackages are not.

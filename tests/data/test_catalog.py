@@ -19,7 +19,7 @@ from gatelight.listing import values_in
 
 
 def test_names() -> None:
-    assert data.names() == (
+    assert data.names()[:11] == (
         "digits",
         "mnist",
         "mnist20",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from torch import Tensor, nn
 from torch.nn.modules import module as torch_module
 
 import gatelight.nn
+from gatelight import models
 from gatelight.nn import (
     GateIntervention,
     GroupSum,
@@ -26,6 +28,8 @@ from gatelight.nn import (
     forward,
     rounded,
 )
+from gatelight.parametrize import IWP, OP, Init
+from gatelight.wiring import Random
 
 
 def two_layers() -> list[LogicDense]:
@@ -379,3 +383,54 @@ def test_rounded_leaves_no_trace() -> None:
     with pytest.raises(RuntimeError, match="stop"), rounded(net):
         raise RuntimeError("stop")
     assert torch.equal(net[0](x), soft)
+
+
+@dataclass(frozen=True)
+class Odd(IWP):
+    """An IWP whose init makes something else."""
+
+    make: Callable[[int], Any] = torch.rand
+
+    def init(self, gates: int, init: Init, generator: torch.Generator) -> Any:
+        return self.make(gates)
+
+
+@pytest.mark.parametrize(
+    ("make", "got"),
+    [
+        (lambda gates: torch.rand(gates), r"torch.float32 \[3\]"),
+        (lambda gates: torch.rand(gates, 5), r"torch.float32 \[3, 5\]"),
+        (lambda gates: torch.ones(gates, 4, dtype=torch.uint8), r"torch.uint8 \[3, 4\]"),
+        (lambda gates: [[0.0] * 4] * gates, "list"),
+    ],
+)
+def test_an_init_of_another_shape_or_type_is_refused(make: Callable[[int], Any], got: str) -> None:
+    with pytest.raises(ValueError, match=rf"init of Odd must return floats \[3, 4\], got {got}"):
+        LogicDense(4, 3, parametrization=Odd(make=make))
+    with pytest.raises(ValueError, match=r"init of Odd must return floats \[3, 4\]"):
+        LogicConv2d(1, 3, 2, tree_depth=1, parametrization=Odd(make=make))
+
+
+def test_a_class_is_no_value() -> None:
+    with pytest.raises(ValueError, match=r"a parametrization is a value: IWP\(\), not the class IWP"):
+        LogicDense(4, 3, parametrization=IWP)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"a wiring is a value: Random\(\), not the class Random"):
+        LogicDense(4, 3, wiring=Random)
+
+    class Draws:
+        def draw(self, site: Any, generator: Any) -> Any: ...
+
+    with pytest.raises(ValueError, match="which has no any_order"):
+        LogicDense(4, 3, wiring=Draws())
+    with pytest.raises(ValueError, match=r"Leaves\(\), not a name, got 'random'"):
+        LogicConv2d(1, 3, 2, wiring="random")
+
+
+def test_options_beside_a_value_must_be_its_own() -> None:
+    with pytest.raises(ValueError, match="arity 3 is given, but the parametrization is IWP"):
+        models.build("digits", arity=3, parametrization=IWP(2))
+    with pytest.raises(ValueError, match="estimator 'sigmoid' is given, but the parametrization is OP"):
+        models.build("digits", estimator="sigmoid", parametrization=OP())
+    with pytest.raises(ValueError, match="init_std given, but the init is"):
+        models.build("digits", init_std=0.3, init=Init("gaussian"))
+    assert models.build("digits", width=20, arity=3, parametrization=IWP(3)).layers[0].arity == 3

@@ -85,7 +85,12 @@ def test_restore_refuses_what_does_not_fit(saved: Path) -> None:
         checkpoint.restore(models.build("digits", width=20, layers=3, seed=0), loaded, saved)
     with pytest.raises(ValueError, match=r"unexpected tensor layers\.1"):
         checkpoint.restore(models.build("digits", width=20, layers=1, seed=0), loaded, saved)
-    loaded.tensors["model.layers.0.theta"][0, 0] = torch.nan
+    theta = loaded.tensors["model.layers.0.theta"]
+    loaded.tensors["model.layers.0.theta"] = theta.double()
+    with pytest.raises(ValueError, match=r"is torch\.float64 .* expected torch\.float32"):
+        checkpoint.restore(models.build("digits", width=20, layers=2, seed=0), loaded, saved)
+    loaded.tensors["model.layers.0.theta"] = theta
+    theta[0, 0] = torch.nan
     with pytest.raises(ValueError, match="not finite"):
         checkpoint.restore(models.build("digits", width=20, layers=2, seed=0), loaded, saved)
 

@@ -43,7 +43,9 @@ class Gates(_Checked):
     """
 
     arity: int = _option(2, "inputs of a gate, 1 to 6 (1 to 3 for op)")
-    parametrization: str = _option("iwp", "iwp (2**arity parameters per gate) or op (2**(2**arity))")
+    parametrization: str = _option(
+        "iwp", "iwp (2**arity parameters per gate), op (2**(2**arity)), or another of gatelight.parametrize.NAMED"
+    )
     estimator: str = _option("sin", "iwp: sin, sigmoid, sigmoid-st, sin-st, sin-sign or linear-st")
     init: str = _option("residual", "residual, gaussian, and-or, and-or-residual, uniform, or a function's name")
     init_strength: float | None = _option(None, "how far the init leans to its function")
@@ -78,7 +80,9 @@ class ModelConfig(_Checked):
     channels_per_tree: int | None = _option(None, "cdlgn: channels that a tree reads (default: any)")
     gates: Gates = Gates()
     wiring: str = _option(
-        "clustered", "random, unique, or clustered (random, faster for layers of 32,768 gates and more)"
+        "clustered",
+        "random, unique, clustered (random, faster for layers of 32,768 gates and more), or another of "
+        "gatelight.wiring.NAMED",
     )
     residual_fraction: float = _option(
         0.0, "dlgn: share of the last layer's gates that end a fixed residual connection"

@@ -4,8 +4,8 @@
 :mod:`gatelight.export.format` says how to add a format. Nothing here imports torch.
 
 >>> from gatelight.circuit.random import random_circuit
->>> sorted(FORMATS)
-['aiger', 'blif', 'c', 'verilog']
+>>> FORMATS["verilog"].suffix
+'.v'
 >>> sorted(files(random_circuit(4, gates=9, outputs=3), "verilog", "net", pipeline=2))
 ['net.v', 'net_tb.v']
 """

@@ -28,12 +28,23 @@ class Parts:
     @classmethod
     def of(cls, gates: Gates, wiring_name: str, **values: Any) -> Parts:
         """The parts that a configuration names; ``values`` are given directly instead of by name."""
+        given, init = values.get("parametrization"), values.get("init")
+        if given is not None:
+            # What differs from its default was asked for, and must be what the value has.
+            parametrize.make(given, **_changed(gates, "arity", "estimator"))
+        if init is not None and (changed := _changed(gates, "init_strength", "init_std")):
+            raise ValueError(f"{' and '.join(changed)} given, but the init is {init!r}")
         made: dict[str, Any] = {
-            "parametrization": values.get("parametrization") or _named(gates),
-            "init": values.get("init") or Init(gates.init, gates.init_strength, gates.init_std),
+            "parametrization": given or _named(gates),
+            "init": init or Init(gates.init, gates.init_strength, gates.init_std),
             "wiring": wiring.make(values.get("wiring") or wiring_name),
         }
         return cls(**made)
+
+
+def _changed(gates: Gates, *names: str) -> dict[str, Any]:
+    """The values that are not the defaults."""
+    return {name: getattr(gates, name) for name in names if getattr(gates, name) != getattr(Gates(), name)}
 
 
 def _named(gates: Gates) -> Parametrization:

@@ -13,7 +13,7 @@ from gatelight import ops, parametrize
 from gatelight.circuit.sketch import CircuitSketch
 from gatelight.nn.checks import as_tensor, check_activations, check_side, check_size, drawing, to_weights, trusted
 from gatelight.nn.dense import check_loaded_fanin
-from gatelight.nn.layer import LogicLayer, as_init, make_generator
+from gatelight.nn.layer import LogicLayer, as_init, draw_theta, make_generator
 from gatelight.ops import ConvShape
 from gatelight.parametrize import Init, Parametrization
 from gatelight.wiring import Given, Leaves, TreeSite
@@ -90,7 +90,7 @@ class LogicConv2d(LogicLayer):
         with drawing() as device:
             generator = make_generator(seed)
             fanin = self._draw_leaves(generator)
-            theta = self.parametrization.init(self.gates, self.init, generator)
+            theta = draw_theta(self.parametrization, self.gates, self.init, generator)
         self.register_buffer("fanin", fanin.to(device))
         self.theta = nn.Parameter(theta.to(device))
 

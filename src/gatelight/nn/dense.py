@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from gatelight import ops, parametrize, truthtable
 from gatelight.circuit.sketch import CircuitSketch
 from gatelight.nn.checks import as_tensor, check_activations, check_size, drawing, to_weights, trusted
-from gatelight.nn.layer import LogicLayer, as_init, make_generator
+from gatelight.nn.layer import LogicLayer, as_init, draw_theta, make_generator
 from gatelight.ops.seen import Seen
 from gatelight.parametrize import Init, Parametrization
 from gatelight.wiring import Site, Wiring
@@ -84,7 +84,7 @@ class LogicDense(LogicLayer):
             fanin = self._connections(generator)
             mask = self._checked_mask(fixed)
             learnable = self.out_features if mask is None else int((~mask).sum())
-            theta = self.parametrization.init(learnable, self.init, generator)
+            theta = draw_theta(self.parametrization, learnable, self.init, generator)
         self.register_buffer("fanin", fanin.to(device))
         self.register_buffer("fixed", None if mask is None else mask.to(device))
         self.theta = nn.Parameter(theta.to(device))

@@ -78,6 +78,16 @@ class LogicLayer(nn.Module):
         return f"{self.parametrization.name}: {self.parametrization.describe()}, init={self.init.name}"
 
 
+def draw_theta(parametrization: Parametrization, gates: int, init: Init, generator: torch.Generator) -> Tensor:
+    """Initial parameters, [gates, parameters]; a ValueError if the parametrization makes something else."""
+    theta = parametrization.init(gates, init, generator)
+    wanted = gates, parametrization.parameters
+    if not isinstance(theta, Tensor) or not theta.is_floating_point() or theta.shape != wanted:
+        got = f"{theta.dtype} {list(theta.shape)}" if isinstance(theta, Tensor) else type(theta).__name__
+        raise ValueError(f"init of {type(parametrization).__name__} must return floats {list(wanted)}, got {got}")
+    return theta
+
+
 def as_init(init: str | Init) -> Init:
     """An init by name, or the value itself."""
     return Init(init) if isinstance(init, str) else init

@@ -121,6 +121,8 @@ def check(value: object) -> None:
     Traceback (most recent call last):
     ValueError: a parametrization is a name or a gatelight.parametrize.Parametrization, got 3, which has no arity
     """
+    if isinstance(value, type):
+        raise ValueError(f"a parametrization is a value: {value.__name__}(), not the class {value.__name__}")
     for name in _MEMBERS:
         if not hasattr(value, name):
             raise ValueError(

@@ -44,7 +44,12 @@ def make(wiring: Any) -> Wiring:
     """
     if isinstance(wiring, str):
         return NAMED[check_name("wiring", wiring, NAMED)]
+    if isinstance(wiring, type):
+        raise ValueError(f"a wiring is a value: {wiring.__name__}(), not the class {wiring.__name__}")
     if hasattr(wiring, "draw"):
+        for name in ("any_order", "keeps_places"):
+            if not hasattr(wiring, name):
+                raise ValueError(f"a wiring is a gatelight.wiring.Wiring, got {wiring!r}, which has no {name}")
         drawn: Wiring = wiring
         return drawn
     return Given(wiring)
