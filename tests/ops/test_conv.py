@@ -11,6 +11,7 @@ from torch import Tensor
 from gatelight import native, ops
 from gatelight.ops import NATIVE_MAPS, ConvShape
 from gatelight.ops.backends import cpu, reference
+from gatelight.ops.schemas import pack
 
 needs_kernels = pytest.mark.skipif(native.load() is None, reason=f"no native kernels: {native.why_not()}")
 TREES = [(2, 1), (2, 2), (2, 3), (3, 1), (3, 2), (4, 1), (6, 1)]
@@ -283,3 +284,12 @@ def test_bad_operands_are_named() -> None:
 def test_bad_shapes_are_named(options: dict[str, int], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         ConvShape(**({"channels": 1, "height": 6, "width": 6, "kernel": 3} | options))
+
+
+def test_rows_that_are_no_images_are_refused() -> None:
+    shape = ConvShape(1, 2, 2, kernel=1, depth=1)
+    fanin, table = torch.zeros(3, 2, dtype=torch.int32), torch.rand(3, 4)
+    with pytest.raises(ValueError, match=r"x must be \[4, batch\] for images of \(1, 2, 2\), got \(3, 5\)"):
+        torch.ops.gatelight.conv_chain_fwd(torch.rand(3, 5), pack([shape]), [fanin], [table], "table", False)
+    with pytest.raises(ValueError, match="at least one layer is needed, got none"):
+        torch.ops.gatelight.conv_chain_fwd(torch.rand(4, 5), [], [], [], "table", False)

@@ -78,19 +78,15 @@ def check_images(
         image = (fanin.shape[0], shape.out_height, shape.out_width)
 
 
-def check_image_rows(
-    x: Tensor,
-    shapes: Sequence[ConvShape],
-    fanins: Sequence[Tensor],
-    thetas: Sequence[Tensor],
-    maps: Sequence[str],
-) -> None:
-    """:func:`check_images` for x [values of an image, batch]."""
-    check_lengths(shapes=shapes, fanins=fanins, thetas=thetas, maps=maps)
+def as_images(x: Tensor, shapes: Sequence[ConvShape]) -> Tensor:
+    """Images [batch, channels, height, width] of x [values of an image, batch]; a ValueError if it has others."""
+    if not shapes:
+        raise ValueError("the geometry of at least one layer is needed, got none")
     image = shapes[0].channels, shapes[0].height, shapes[0].width
     if x.ndim != 2 or x.shape[0] != math.prod(image):
         raise ValueError(f"x must be [{math.prod(image)}, batch] for images of {image}, got {tuple(x.shape)}")
-    check_images(x.t().unflatten(1, image), shapes, fanins, thetas, maps)
+    images: Tensor = x.t().unflatten(1, image)
+    return images
 
 
 def check_lengths(**lists: Sequence[object]) -> None:

@@ -15,7 +15,7 @@ from torch import Tensor
 from gatelight.ops import backends
 from gatelight.ops.backends import reference
 from gatelight.ops.chain import check_given, from_op, is_differentiable, split, to_op
-from gatelight.ops.checks import check_image_rows, check_images
+from gatelight.ops.checks import as_images, check_images
 from gatelight.ops.convshape import ConvShape
 from gatelight.ops.dispatch import backend_for
 from gatelight.ops.schemas import pack, unpack
@@ -122,7 +122,7 @@ def _conv_chain_fwd(
     x: Tensor, geometry: list[int], fanins: list[Tensor], thetas: list[Tensor], maps: str, save: bool
 ) -> tuple[Tensor, list[Tensor]]:
     shapes = unpack(geometry)
-    check_image_rows(x, shapes, fanins, thetas, maps.split(","))
+    check_images(as_images(x, shapes), shapes, fanins, thetas, maps.split(","))
     backend = backends.load(backend_for(x, *thetas, shapes=shapes))
     return backend.conv_chain_fwd(x, shapes, fanins, thetas, maps.split(","), save, by_shape=True)
 
@@ -138,7 +138,7 @@ def _conv_chain_bwd(
     needs: list[bool],
 ) -> tuple[Tensor, list[Tensor]]:
     shapes = unpack(geometry)
-    check_image_rows(x, shapes, fanins, thetas, maps.split(","))
+    check_images(as_images(x, shapes), shapes, fanins, thetas, maps.split(","))
     name = backend_for(x, *thetas, shapes=shapes)
     operands = grad_out, x, saved, shapes, fanins, thetas, maps.split(","), needs
     return to_op(x, thetas, needs, backends.load(name).conv_chain_bwd(*operands))
